@@ -13,11 +13,12 @@ from memory.finding.evidence import HALF, YEAR, facts_with_dates, facts_with_key
 from memory.finding.facts import Fact
 from memory.finding.request import BEFORE, asks_for_all, dates_hidden, request_divide
 from memory.text.folding import fold
-from memory.text.keys import codes_of, keys_of, spans_hidden, spelled
+from memory.text.keys import codes_of, dates_of, keys_of, spans_hidden, spelled
+from memory.text.months import MONTHS
 from memory.text.name_match import OTHER_SCRIPT, is_capital, name_mentioned, name_shared, names_of, words_of
 from memory.text.negation import negated, opposites
 from memory.text.stems import UNSPACED, Rarity, numbers, same_text, stem, stems, subject
-from memory.text.word_lists import FUNCTION, wordset
+from memory.text.word_lists import CALENDAR, FUNCTION, wordset
 
 # The weights of the measures. The nearness to the request has the weight 1.
 NEW_TEXT: Final = 0.7
@@ -61,6 +62,7 @@ _LABEL: Final = re.compile(r"\b(?P<word>[A-Za-zÀ-ɏ]+)\s(?:(?:number|no\.?|id|n
 _OWNER: Final = re.compile(r"['’]s\s+([^\W\d_]+)['’]s\b")
 _QUOTED: Final = re.compile(r"[\"“„«「]([^\"”“»」]{2,80})[\"”“»」]")
 # Words beside a key that describe any thing: remarks, not what is asked for.
+_CALENDAR: Final = frozenset(map(stem, (*MONTHS, *CALENDAR)))
 _REMARKS: Final = frozenset(
     map(stem, wordset("record records entry entries note notes data info information details case number id item"))
 )
@@ -162,7 +164,7 @@ def meant(request: str, facts: Sequence[Fact], near: Similarities, *, any_script
         [
             replace(one, spelling=by_name.spellings.get(id(one.fact), ""))
             for one in _ranked(body, "", these, near)
-            if one.relevance >= RELEVANT
+            if one.relevance >= (REPLACED_LEAST if dated else RELEVANT)
             and not _other_value(beside, one.fact)
             and not _about_another(asked, one.fact, names)
         ]
@@ -220,7 +222,13 @@ def replaced(request: str, new_text: str, facts: Sequence[Fact], near: Similarit
         one for one in further if best.score - one.score <= EQUAL_WITH_NEW and _rivals(best.fact, one.fact, asked | new)
     ]:
         return Choice([best, *rivals], ambiguous=True, ranked=ranked)
-    older = [one for one in further if best.score - one.score <= OLDER and _states_the_same(one.fact, best.fact, new)]
+    dated = bool(dates_of(request) or YEAR.search(request))
+    older = [
+        one
+        for one in further
+        if best.score - one.score <= OLDER
+        and (_states_the_same(one.fact, best.fact, new) or (not dated and _of_other_time(one.fact, best.fact)))
+    ]
     return Choice([best, *older], ranked=ranked)
 
 
@@ -235,6 +243,15 @@ def _states_the_same(one: Fact, best: Fact, new: frozenset[str]) -> bool:
         and not _ENDED.search(one.text)
         and codes_of(one.found_by).keys() == codes_of(best.found_by).keys()
     )
+
+
+def _of_other_time(one: Fact, best: Fact) -> bool:
+    """Return whether two dated facts differ in numbers and dates only, such as the rent of two years."""
+    plain, other = (
+        {word for word in _words(fact) if not any(map(str.isdigit, word)) and word not in _CALENDAR}
+        for fact in (one, best)
+    )
+    return plain == other and all(map(YEAR.search, (one.text, best.text))) and not _ENDED.search(one.text)
 
 
 # Ranking
@@ -278,7 +295,7 @@ def _with_most(wanted: Collection[str], facts: Sequence[Fact], request: str) -> 
 
 
 def _subject(fact: Fact) -> frozenset[str] | None:
-    return subject(fact.text) or subject(fact.found_by)
+    return subject(dates_hidden(fact.text)) or subject(dates_hidden(fact.found_by))
 
 
 def _of_other_sentences(ranked: Sequence[Candidate]) -> list[Candidate]:

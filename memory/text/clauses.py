@@ -22,6 +22,7 @@ MAX_SUBJECT = 6
 _PIECE = re.compile(r"[^;]+(?:;|$)")
 _LABEL = re.compile(r"[^:;]{1,40}:\s")
 _PRONOUN_FIRST = re.compile(r"(?:it|he|she|they)\b(?!['’])", re.IGNORECASE)
+_PERSON = re.compile(r"(?:he|she|his|her)\b", re.IGNORECASE)
 _POSSESSIVE_FIRST = re.compile(r"(?:its|his|her|their)\b", re.IGNORECASE)
 
 
@@ -92,7 +93,10 @@ def pronoun_begins(text: str) -> bool:
 
 
 def pronoun_replaced(text: str, subject: str) -> str:
-    """Return ``text`` with the pronoun at its beginning replaced by ``subject``: "The Fiat's door" for "Its door"."""
+    """Return ``text`` with the pronoun at its beginning replaced by ``subject``: "The Fiat's door" for "Its door". "He"
+    after "Ivo's desk" is Ivo."""
+    if _PERSON.match(text):
+        subject = re.split("['’]s ", subject)[0]
     if found := _POSSESSIVE_FIRST.match(text):
         return f"{subject}{'’' if subject.endswith('s') else '’s'}{text[found.end() :]}".replace("’", "'")
     found = _PRONOUN_FIRST.match(text)
@@ -272,7 +276,7 @@ def _list_members(sentence: str, words: Sequence[Word], verb: int) -> tuple[Clau
         return ()
     for start, stop in spans[1:]:
         # "a kitchen on floor 3" is one member. In "tea and coffee in the morning", the end may belong to both members.
-        placed = plain | {"PRP"} if words[start].tag in OPENING | {"CRD"} else plain
+        placed = plain | {"PRP", "PRF"} if words[start].tag in OPENING | {"CRD"} else plain
         if any(word.tag not in placed for word in words[start:stop]):
             return ()
     prefix, tail = sentence[: words[first].start], sentence[words[end - 1].end :]

@@ -1,7 +1,8 @@
 """Tables of cases by people who had seen neither the code nor each other's tables, over the whole HTTP stack.
 
 The rules before the finder were mended with ``second``, ``third`` and ``fourth``, and fitted to ``second``, ``third``
-and ``tuning``. ``fifth`` was written for the finder and run once (85 %), then used to mend causes.
+and ``tuning``. ``fifth`` and ``sixth`` were written for the finder, and each was run once (85 %, 88 %), then used to mend
+causes.
 """
 
 from pathlib import Path
@@ -18,7 +19,7 @@ FLOOR = 0.84
 
 @pytest.mark.bench
 @pytest.mark.meaning
-@pytest.mark.parametrize("table", ["second", "third", "fourth", "fifth", "tuning"])
+@pytest.mark.parametrize("table", ["second", "third", "fourth", "fifth", "sixth", "tuning"])
 def test_a_table_by_others(table: str, operator: Caller) -> None:
     outcomes = [case_run(case, operator) for family in FAMILIES for case in cases_load(FOLDER / table, family)]
     print(f"\n\n{table}\n\n{table_told(outcomes)}\n{failures_list(outcomes)}")
