@@ -1,7 +1,7 @@
 """Tables of cases by people who had seen neither the code nor each other's tables, over the whole HTTP stack.
 
 The rules before the finder were mended with ``second``, ``third`` and ``fourth``, and fitted to ``second``, ``third``
-and ``tuning``. ``fifth`` and ``sixth`` were written for the finder, and each was run once (85 %, 88 %), then used to mend
+and ``tuning``. ``fifth`` and ``sixth`` were written for the finder. Each was run once (85 %, 88 %), then used to mend
 causes.
 """
 
