@@ -28,14 +28,15 @@ def listed(caller: Caller, verb: str, query: str) -> list[str]:
     return [match["topic_id"] for match in done["matches"]]
 
 
-@pytest.mark.parametrize(("asked", "stored"), OPPOSITES, ids=[each[1] for each in OPPOSITES])
-@pytest.mark.parametrize("verb", ["release", "purge"])
-def test_the_opposite_of_a_statement_is_never_selected(operator: Caller, verb: str, asked: str, stored: str) -> None:
-    opposite = operator.ingest(fields=[{"name": "fact", "value": stored}])["topic_id"]
-    assert listed(operator, verb, asked) == []
-    assert listed(operator, verb, stored) == [opposite]
-    same = operator.ingest(fields=[{"name": "fact", "value": asked}])["topic_id"]
-    assert listed(operator, verb, asked) == [same]
+def test_the_opposite_of_a_statement_is_never_selected(operator: Caller) -> None:
+    for asked, stored in OPPOSITES:
+        opposite = operator.ingest(fields=[{"name": "fact", "value": stored}])["topic_id"]
+        for verb in ("release", "purge"):
+            assert listed(operator, verb, asked) == [], asked
+            assert listed(operator, verb, stored) == [opposite], stored
+        same = operator.ingest(fields=[{"name": "fact", "value": asked}])["topic_id"]
+        for verb in ("release", "purge"):
+            assert listed(operator, verb, asked) == [same], asked
 
 
 QUESTIONS = [
