@@ -61,8 +61,8 @@ _LABEL: Final = re.compile(r"\b(?P<word>[A-Za-zÀ-ɏ]+)\s(?:(?:number|no\.?|id|n
 # "Anna's sister's phone number" is about the sister.
 _OWNER: Final = re.compile(r"['’]s\s+([^\W\d_]+)['’]s\b")
 _QUOTED: Final = re.compile(r"[\"“„«「]([^\"”“»」]{2,80})[\"”“»」]")
-# Words beside a key that describe any thing: remarks, not what is asked for.
 _CALENDAR: Final = frozenset(map(stem, (*MONTHS, *CALENDAR)))
+# Words beside a key that describe any thing: remarks, not what is asked for.
 _REMARKS: Final = frozenset(
     map(stem, wordset("record records entry entries note notes data info information details case number id item"))
 )

@@ -22,8 +22,9 @@ _DESCRIBES: Final = re.compile(r"([^\W\d_]+)-[a-zà-þ]+")
 _POSSESSIVE: Final = re.compile(r"['’]s\b")
 _NEAR_VOWELS: Final = {"a": "ae", "e": "aeiy", "i": "eiy", "y": "eiyu", "o": "ou", "u": "ouy"}
 _HARD_C: Final = re.compile("c(?=[aoulrt]|$)")
-# Korean has one letter for g and k, for d and t, for b, p and v; Korean and Japanese have one for l and r.
+# Systems of transliteration differ in which of these they write.
 _VOICELESS: Final = str.maketrans("gdb", "ktp")
+# Korean has one letter for g and k, for d and t, for b, p and v; Korean and Japanese have one for l and r.
 _SAME_LETTER: Final = str.maketrans("gdbvfl", "ktpppr")
 _COARSE: Final = frozenset({"HANGUL", "KATAKANA", "HIRAGANA"})
 _KATAKANA: Final = re.compile("[\u30a1-\u30fa\u30fc]{2,}")
