@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from memory.finding.evidence import HALF, YEAR, facts_with_dates, facts_with_keys, facts_with_names
+from memory.finding.evidence import HALF, YEAR, Mentioned, facts_with_dates, facts_with_keys, facts_with_names
 from memory.finding.facts import Fact
 from memory.finding.request import BEFORE, asks_for_all, dates_hidden, request_divide
 from memory.text.folding import fold
@@ -159,11 +159,26 @@ def meant(request: str, facts: Sequence[Fact], near: Similarities, *, any_script
                 return chosen(those)
     elif known and not states and (everything or len(rest) == 1 or UNSPACED.fullmatch(plain)):
         return chosen(_with_most(known, pool, body))
-    asked, names = frozenset(stems(body)), _names_about(body, names)
+    return _meant_by_rank(body, beside, pool, by_name, near, names=_names_about(body, names), dated=dated)
+
+
+def _meant_by_rank(
+    request: str,
+    beside: str,
+    pool: Sequence[Fact],
+    by_name: Mentioned,
+    near: Similarities,
+    *,
+    names: Sequence[tuple[str, ...]],
+    dated: bool,
+) -> Choice:
+    """Return the fact of ``pool`` that ranks best, and those that are as good. ``beside`` is the request without its
+    keys, and ``names`` are its subjects."""
+    asked = frozenset(stems(request))
     ranked, perhaps = (
         [
             replace(one, spelling=by_name.spellings.get(id(one.fact), ""))
-            for one in _ranked(body, "", these, near)
+            for one in _ranked(request, "", these, near)
             if one.relevance >= (REPLACED_LEAST if dated else RELEVANT)
             and not _other_value(beside, one.fact)
             and not _about_another(asked, one.fact, names)
@@ -174,7 +189,7 @@ def meant(request: str, facts: Sequence[Fact], near: Similarities, *, any_script
         return Choice()
     best, further = ranked[0], _of_other_sentences(ranked)
     close = [one for one in further if best.score - one.score <= EQUAL]
-    if _SEVERAL.search(plain):
+    if _SEVERAL.search(fold(request)):
         return Choice([best, *close], ranked=ranked)
     if rivals := [one for one in close if _rivals(best.fact, one.fact, asked)]:
         return Choice([best, *rivals], ambiguous=True, ranked=ranked)
