@@ -213,7 +213,8 @@ def title_repeats(title: str, texts: Iterable[str]) -> bool:
 
 def is_label(text: str) -> bool:
     """Return whether a text is only a name and no statement, such as the title "Wifi" of a topic with fields."""
-    if len(text) >= 200 or len(text.split()) > 8:
+    # A full stop ends a statement, which saves the parsing.
+    if len(text) >= 200 or not 0 < len(text.split()) <= 8 or (text.endswith(".") and len(text.split()) > 2):
         return False
     words = words_tag(text)
     # "Where Mara lives" is a label; "what Mara loves is tea" is a statement.
