@@ -23,7 +23,7 @@ from memory.erasure.redact_text import (
 )
 from memory.erasure.related_rows import DOCUMENTS, TEXT_ARRAYS, TEXTS, Belonging, Column
 from memory.models.identities import ids_of_others
-from memory.text.keys import keys_certain, keys_index
+from memory.text.keys import keys_certain, keys_index, spans_hidden, spelled
 from memory.text.names import words_index
 
 # If more than this number of topics contain all words of a passage, these topics are not read. One of them is assumed
@@ -121,7 +121,8 @@ def removed_rows_read(
 def erased_content(cursor: CursorWrapper, found: RemovedRows, *, request_texts: Sequence[str]) -> ErasedContent:
     """Return the content to erase outside the purged topics: content of the deleted rows and of ``request_texts`` that
     no other topic contains. Must be called after the rows were deleted. At most six statements."""
-    weights = {passage: passage_weight(passage) for passage in map(passage_of, {*found.texts, *request_texts})}
+    texts = [text for text in {*found.texts, *request_texts} if not _is_identifier(text)]
+    weights = {passage: passage_weight(passage) for passage in map(passage_of, texts)}
     asked = {word for text in request_texts for word in distinctive_words(text)}
     removed_words = {word for passage in map(passage_of, found.texts) for word in passage}
     names = {name for title in found.titles for name in names_of(title)} | {
@@ -215,6 +216,12 @@ def _still_stated(cursor: CursorWrapper, passages: Sequence[Passage]) -> set[Pas
             by_topic.setdefault(topic_id, set()).update((passage_of(text), *parts_of(text)))
         stated |= {p for p, topics in unsure.items() if any(p in by_topic.get(topic, ()) for topic in topics)}
     return stated
+
+
+def _is_identifier(text: str) -> bool:
+    """Return whether ``text`` has nothing but identifiers. These have keys, so they need no passage."""
+    keys = keys_certain(text)
+    return bool(keys) and not re.search(r"\w", spans_hidden(spelled(text), keys.values()))
 
 
 def _identifiers(text: str) -> set[frozenset[str]]:

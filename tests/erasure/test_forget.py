@@ -317,3 +317,13 @@ def test_a_name_that_is_only_stored_in_another_script_is_chosen(operator: Caller
     other = remember(operator, "Телефон Ольги Петровой записан в тетради.")
     (match,) = forget(operator, query="Olga Petrova")["matches"]
     assert (match["topic_id"], match["chosen"], match["spelling"]) == (other, True, "Ольги Петровой")
+
+
+def test_an_identifier_that_is_stored_again_after_a_purge_is_no_trace_of_it(operator: Caller, clock: Clock) -> None:
+    remember(operator, "Her address is olga.petrova@x.example.")
+    forget(operator, "purge", query="olga.petrova@x.example", dry_run=False, reason="her wish")
+    clock.forward(minutes=5)
+    remember(operator, "Write to olga.petrova@x.example again.")
+    report = erasure_verify()
+    assert report.ok
+    assert report.stored_again
