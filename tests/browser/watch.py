@@ -79,12 +79,14 @@ class Watch:
 
 _SETTLED = """(drawn) => !document.querySelector('.htmx-request, .htmx-settling, .htmx-swapping') &&
   [...document.querySelectorAll('[data-chart]')].every(
-    (chart) => chart.querySelector(drawn) || !chart.checkVisibility())"""
+    (chart) => chart.querySelector(drawn) || !chart.checkVisibility()) &&
+  document.getAnimations().every(
+    (each) => each.playState !== 'running' || each.effect.getComputedTiming().iterations === Infinity)"""
 
 
 def settled(page: Page, *, drawn: str = ".main-svg") -> None:
-    """Wait until parts that load by themselves have loaded and charts are drawn, also if another page is on its way.
-    With ``drawn="svg"`` the picture of a chart suffices."""
+    """Wait until parts that load by themselves have loaded, charts are drawn and animations have ended, also if another
+    page is on its way. With ``drawn="svg"`` the picture of a chart suffices."""
     for is_last in (False, False, True):
         page.wait_for_load_state("load")
         try:
