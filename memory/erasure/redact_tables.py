@@ -64,13 +64,14 @@ WHERE status <> 410 AND (EXISTS (
     WHERE m[1] = ANY(%(ids)s::uuid[]::text[])
 ) OR EXISTS (SELECT 1 FROM memory_conversationturn t WHERE t.id = r.turn_id AND t.erased)) RETURNING id::text
 """
-# The query, reason and question of a list, and the reason of each entry, may describe any topic of the list. So they
-# are emptied even if only one topic of the list is purged.
+# The query, reason and question of a list, and the reason and spelling of each entry, may describe any topic of the
+# list. So they are emptied even if only one topic of the list is purged.
 _ENTRIES_SQL = """
 UPDATE memory_forgetlisting l
 SET query = '', reason = '', question = '', entries = (
     SELECT coalesce(jsonb_agg(CASE WHEN (e->>'id')::uuid = ANY(%(ids)s::uuid[])
-        THEN (e - 'keeps') || '{"why": "", "excerpt": ""}' ELSE e || '{"why": ""}' END ORDER BY n), '[]')
+        THEN (e - 'keeps') || '{"why": "", "excerpt": "", "spelling": ""}' ELSE e || '{"why": "", "spelling": ""}'
+        END ORDER BY n), '[]')
     FROM jsonb_array_elements(entries) WITH ORDINALITY x (e, n)
 )
 WHERE EXISTS (SELECT 1 FROM jsonb_array_elements(entries) e WHERE (e->>'id')::uuid = ANY(%(ids)s::uuid[]))

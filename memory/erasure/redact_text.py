@@ -47,8 +47,8 @@ STRUCTURE = frozenset(_STRUCTURE.split())
 # Members that contain sentences. Only these are searched for short passages. In another member, a word such as "active"
 # is a constant, although a purged topic may also contain it.
 _SENTENCES = """
-detail error excerpt failure impact_expected note pin_reason q query question reason result said summary text title
-traceback value why why_changed
+detail error excerpt failure impact_expected note pin_reason q query question reason result said spelling summary text
+title traceback value why why_changed
 """
 SENTENCES = frozenset(_SENTENCES.split())
 # Members of journals and stored replies with the id of something other than a topic. These ids are not masked, because
