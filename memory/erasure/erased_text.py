@@ -23,7 +23,7 @@ from memory.erasure.redact_text import (
 )
 from memory.erasure.related_rows import DOCUMENTS, TEXT_ARRAYS, TEXTS, Belonging, Column
 from memory.models.identities import ids_of_others
-from memory.text.keys import keys_certain, keys_index, spans_hidden, spelled
+from memory.text.keys import Spans, keys_certain, keys_index, spans_hidden, spelled
 from memory.text.names import words_index
 
 # If more than this number of topics contain all words of a passage, these topics are not read. One of them is assumed
@@ -121,7 +121,13 @@ def removed_rows_read(
 def erased_content(cursor: CursorWrapper, found: RemovedRows, *, request_texts: Sequence[str]) -> ErasedContent:
     """Return the content to erase outside the purged topics: content of the deleted rows and of ``request_texts`` that
     no other topic contains. Must be called after the rows were deleted. At most six statements."""
-    texts = [text for text in {*found.texts, *request_texts} if not _is_identifier(text)]
+    keys_by_text = {text: keys_certain(text) for text in {*found.texts, *request_texts}}
+    # A text with nothing but identifiers has keys, so it needs no passage.
+    texts = [
+        text
+        for text, keys in keys_by_text.items()
+        if not keys or re.search(r"\w", spans_hidden(spelled(text), keys.values()))
+    ]
     weights = {passage: passage_weight(passage) for passage in map(passage_of, texts)}
     asked = {word for text in request_texts for word in distinctive_words(text)}
     removed_words = {word for passage in map(passage_of, found.texts) for word in passage}
@@ -135,7 +141,7 @@ def erased_content(cursor: CursorWrapper, found: RemovedRows, *, request_texts: 
     whole |= parts
     still_stated = _still_stated(cursor, sorted(whole | names))
     passages = whole - still_stated
-    identifiers = {keys for text in {*found.texts, *request_texts} for keys in _identifiers(text)}
+    identifiers = {keys for by_key in keys_by_text.values() for keys in _keys_by_place(by_key)}
     every_key = frozenset().union(*identifiers)
     still_named = _still_named(cursor, every_key)
     erased = {key for keys in identifiers if keys.isdisjoint(still_named) for key in keys}
@@ -218,16 +224,10 @@ def _still_stated(cursor: CursorWrapper, passages: Sequence[Passage]) -> set[Pas
     return stated
 
 
-def _is_identifier(text: str) -> bool:
-    """Return whether ``text`` has nothing but identifiers. These have keys, so they need no passage."""
-    keys = keys_certain(text)
-    return bool(keys) and not re.search(r"\w", spans_hidden(spelled(text), keys.values()))
-
-
-def _identifiers(text: str) -> set[frozenset[str]]:
-    """Return the keys of each identifier in ``text``. A telephone number has a key without its country code, too."""
+def _keys_by_place(keys: Spans) -> set[frozenset[str]]:
+    """Return the keys of each identifier of a text. A telephone number has a key without its country code, too."""
     places: dict[tuple[int, int], set[str]] = {}
-    for key, place in keys_certain(text).items():
+    for key, place in keys.items():
         places.setdefault(place, set()).add(key)
     return set(map(frozenset, places.values()))
 

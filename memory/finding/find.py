@@ -1,4 +1,4 @@
-"""Finds the facts to which a request refers. Recall and the index of mentions give candidates for ``choose``."""
+"""Finds the facts to which a request refers. Recall and the index of mentions give candidates for the finder."""
 
 import uuid
 from collections import Counter

@@ -239,34 +239,28 @@ def replaced(request: str, new_text: str, facts: Sequence[Fact], near: Similarit
         return Choice([best, *rivals], ambiguous=True, ranked=ranked)
     dated = bool(dates_of(request) or YEAR.search(request))
     older = [
-        one
-        for one in further
-        if best.score - one.score <= OLDER
-        and (_states_the_same(one.fact, best.fact, new) or (not dated and _of_other_time(one.fact, best.fact)))
+        one for one in further if best.score - one.score <= OLDER and _is_older(one.fact, best.fact, new, dated=dated)
     ]
     return Choice([best, *older], ranked=ranked)
 
 
-def _states_the_same(one: Fact, best: Fact, new: frozenset[str]) -> bool:
-    """Return whether two dated facts state one attribute of one subject at two times: "In 2014 Mira lived in Basel"."""
-    subjects = [frozenset(word for word in _subject(fact) or () if not word.isdigit()) for fact in (one, best)]
-    needed = _words(best) & new
-    return (
-        subjects[0] == subjects[1] != frozenset()
-        and {word for word in needed if not word.isdigit()} <= _words(one)
-        and bool(YEAR.search(one.text) and YEAR.search(best.text))
-        and not _ENDED.search(one.text)
-        and codes_of(one.found_by).keys() == codes_of(best.found_by).keys()
-    )
-
-
-def _of_other_time(one: Fact, best: Fact) -> bool:
-    """Return whether two dated facts differ in numbers and dates only, such as the rent of two years."""
+def _is_older(one: Fact, best: Fact, new: frozenset[str], *, dated: bool) -> bool:
+    """Return whether two dated facts state one attribute of one subject at two times: "In 2014 Mira lived in Basel".
+    Unless the request is ``dated``, facts that differ in numbers and dates only do so, too: the rent of two years."""
+    if _ENDED.search(one.text) or not all(map(YEAR.search, (one.text, best.text))):
+        return False
     plain, other = (
         {word for word in _words(fact) if not any(map(str.isdigit, word)) and word not in _CALENDAR}
         for fact in (one, best)
     )
-    return plain == other and all(map(YEAR.search, (one.text, best.text))) and not _ENDED.search(one.text)
+    if plain == other and not dated:
+        return True
+    subjects = [frozenset(word for word in _subject(fact) or () if not word.isdigit()) for fact in (one, best)]
+    return (
+        subjects[0] == subjects[1] != frozenset()
+        and {word for word in _words(best) & new if not word.isdigit()} <= _words(one)
+        and codes_of(one.found_by).keys() == codes_of(best.found_by).keys()
+    )
 
 
 # Ranking

@@ -15,7 +15,7 @@ from memory.llm.chat_request import model_configured
 from memory.llm.client import complete_text
 from memory.llm.wire import ModelProblem
 from memory.text.folding import fold
-from memory.text.keys import keys_missing
+from memory.text.keys import keys_certain, keys_missing, keys_of
 from memory.text.word_lists import wordset
 
 logger = logging.getLogger(__name__)
@@ -123,7 +123,7 @@ def _checked(reply: str, values: Sequence[DatedValue], earlier: str | None) -> s
     if not known.issuperset(_numbers(text)):
         raise _Untrue("it has a number that is not in the source.")
     source = "\n".join(sources)
-    if keys_missing(text, source):
+    if keys_missing(text, known=keys_of(source), certain=keys_certain(source)):
         raise _Untrue("it has an address, a code or another identifier that is not in the source.")
     if _foreign_names(text, source):
         raise _Untrue("it has a name that is not in the source.")

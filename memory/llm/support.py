@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 
 from memory.text.folding import fold
-from memory.text.keys import keys_missing
+from memory.text.keys import keys_certain, keys_missing, keys_of
 from memory.text.negation import negated
 from memory.text.word_lists import wordset
 
@@ -35,14 +35,14 @@ class Source:
         self.words |= {re.sub(r"'s?$", "", word) for word in self.words}
         self.stems = {word[:STEM] for word in self.words}
         self.digits = {number.lstrip("0") for number in _DIGITS.findall(fold(whole))}
-        self.text = whole
+        self.keys, self.certain = keys_of(whole), keys_certain(whole)
         self.signs = set(_UNSPACED.findall(whole))
         # A pair for each sentence of the text: whether it is negated, and its stems.
         self.units = [(negated(unit), _stems(unit)) for unit in units]
 
     def objection(self, fact: str) -> str:
         """Return why the text does not support ``fact``, for example ``number``; empty if the text supports it."""
-        if keys_missing(fact, self.text):
+        if keys_missing(fact, known=self.keys, certain=self.certain):
             return "identifier"
         if any(number.lstrip("0") not in self.digits for number in _DIGITS.findall(fold(fact))):
             return "number"

@@ -4,7 +4,7 @@ import hashlib
 import ipaddress
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote
@@ -114,11 +114,12 @@ def keys_certain(text: str) -> dict[str, tuple[int, int]]:
     return certain
 
 
-def keys_missing(text: str, source: str) -> bool:
-    """Return whether ``text`` has an identifier that ``source`` does not have. A number may lack its beginning, such as
-    a country code. Other groups of words are left out, because the words beside a number may differ."""
-    known, plain = keys_of(source), spelled(text)
-    numbers = [key for key in keys_certain(source) if key[-1].isdigit()]
+def keys_missing(text: str, *, known: Collection[str], certain: Iterable[str]) -> bool:
+    """Return whether ``text`` has an identifier that its source does not have, of which ``known`` are the keys, and
+    ``certain`` those that identify one thing. A number may lack its beginning, such as a country code. Other groups of
+    words are left out, because the words beside a number may differ."""
+    plain = spelled(text)
+    numbers = [key for key in certain if key[-1].isdigit()]
     for key, (start, end) in keys_certain(text).items():
         number = key.removeprefix(CODE)
         if number.isdigit() and not any(one.endswith(number) for one in numbers):
@@ -191,18 +192,13 @@ def _keys_find(text: str) -> _Found:
     run: list[tuple[str, int, int, bool]] = []
     tokens = [each for each in map(_trimmed, _TOKEN.finditer(plain)) if each[0]]
     for place, (word, start, end) in enumerate(tokens):
-        letters = word.isalpha()
-        if not letters and _address_find(word, start, end, found):
+        if not word.isalpha() and _address_find(word, start, end, found):
             _run_close(run, found)
             continue
         numbered = place + 1 < len(tokens) and any(map(str.isdigit, tokens[place + 1][0]))
-        if letters and not numbered and not word.isupper() and not _INNER.search(word):
-            # A word like most others.
-            coded, joins = False, len(word) <= 5 and word.islower() and not _is_function(word)
-            if not run and not joins:
-                continue
-        else:
-            coded, joins = _code_like(word, numbered=numbered)
+        coded, joins = _code_like(word, numbered=numbered)
+        if not (run or joins):
+            continue
         if run and plain[run[-1][2] : start].strip(" ()[]-+/"):
             _run_close(run, found)
         if joins:
@@ -302,22 +298,19 @@ def _path_add(path: str, start: int, end: int, found: _Found) -> None:
         found.append((f"{CODE}{re.sub(r'[^a-z0-9]', '', path)}", start, end))
 
 
-def _is_function(word: str) -> bool:
-    return fold(word) in FUNCTION
-
-
 def _code_like(word: str, *, numbered: bool) -> tuple[bool, bool]:
     """Return (whether a word is a key of its own, whether it may be a part of a key with its neighbours). ``numbered``
     says that the next word has a digit."""
-    digits, letters = any(map(str.isdigit, word)), word.isalpha()
+    letters = word.isalpha()
+    digits = not letters and any(map(str.isdigit, word))
     # "al-Haddad" and "Jean-Luc" are names; DB-MAIN and db-main are codes.
     hyphened = "-" in word and word.replace("-", "").isalpha() and word not in (word.upper(), word.lower())
     inner = not hyphened and _INNER.search(word) is not None
     coded = digits or inner or (letters and word.isupper() and len(word) >= 5) or word[0] in "@#/\\~"
     if coded:
         return True, True
-    function = _is_function(word) and not (word.isupper() and numbered)
-    return False, letters and not function and (numbered or (len(word) <= 5 and word in (word.upper(), word.lower())))
+    joins = letters and (numbered or (len(word) <= 5 and (word.islower() or word.isupper())))
+    return False, joins and (fold(word) not in FUNCTION or (word.isupper() and numbered))
 
 
 def _run_close(run: list[tuple[str, int, int, bool]], found: _Found) -> None:

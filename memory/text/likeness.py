@@ -13,7 +13,7 @@ from memory.text.folding import UNSPACED_SIGNS, VOWEL_SIGNS, fold
 from memory.text.grammar import name_known, word_known
 from memory.text.keys import codes_of, dates_of, spans_hidden, spelled
 from memory.text.negation import negates
-from memory.text.stems import NUMBER_WORDS, stem
+from memory.text.stems import NUMBER_WORDS, UNSPACED, stem
 from memory.text.word_lists import CALENDAR, FUNCTION, wordset
 
 Kind = Literal["negation", "number", "date", "identifier", "name", "word", "order", "wording"]
@@ -28,7 +28,6 @@ MAX_COMPARED_CHARS: Final = 20_000
 _MARKS: Final = r""".,;:!?…¡¿"'()\[\]{}«»、。।॥،؛؟·"""
 _LOOSE_MARKS: Final = re.compile(rf"(?<![^\W{UNSPACED_SIGNS}])[{_MARKS}]+|[{_MARKS}]+(?![^\W{UNSPACED_SIGNS}])")
 _LOOSE_SPACES: Final = re.compile(rf"(?<=[{UNSPACED_SIGNS}]) | (?=[{UNSPACED_SIGNS}])")
-_UNSPACED: Final = re.compile(f"[{UNSPACED_SIGNS}]")
 _LETTER: Final = rf"(?:[^\W\d_{UNSPACED_SIGNS}]|[{VOWEL_SIGNS}])"
 _TOKEN: Final = re.compile(
     rf"(?P<number>(?:(?<=[\s(~=$€£¥])[-+]|^[-+])?(?<!\w)\d+(?:[.,:/-]\d+)*)"
@@ -158,7 +157,7 @@ def _moved_as_one(left: Mapping[str, _Token], right: Mapping[str, _Token]) -> bo
     inner, wanted = one[start : len(one) - end], other[start : len(other) - end]
     cut = inner.index(wanted[0])
     # Which signs of a script without spaces are words is not known, so any order may matter.
-    return inner[cut:] + inner[:cut] == wanted and not any(map(_UNSPACED.match, one))
+    return inner[cut:] + inner[:cut] == wanted and not any(map(UNSPACED.match, one))
 
 
 def _tokens(text: str) -> dict[str, _Token]:

@@ -3,8 +3,8 @@
 import re
 from functools import lru_cache
 
-from memory.text.folding import UNSPACED_SIGNS, fold
-from memory.text.stems import stems
+from memory.text.folding import fold
+from memory.text.stems import UNSPACED, stems
 
 _NOT = re.compile(
     r"\b(?:not|never|no|none|nothing|nobody|neither|nor|without|cannot|hardly|stopped|quit|ceased|ended|avoids?|refuses?|lacks?|"
@@ -24,16 +24,17 @@ _NE = re.compile(r"\b(?:ne\b|n['’])(.{0,200}?)\b(pas|jamais|aucun\w*)\b")
 _EMPTY = re.compile(r"\bnot only\b|\bno\. ?\d|\bno doubt\b|\bno problem\b|\bwhy not\b|\bif not\b")
 
 
+# Negations of one sign.
+_SIGNS = frozenset("不没沒无無未")
 # Shorter texts are words to look for, and no statements.
 _LEAST_STEMS = 3
 # A negation changes at most this many pairs of letters in a script without spaces: "食べる", "食べない".
 _MOST_PAIRS = 4
-_UNSPACED = re.compile(f"[{UNSPACED_SIGNS}]")
 
 
 def negates(word: str) -> bool:
     """Return whether one word, or one sign of a script without spaces, is a negation."""
-    return bool(_NOT.fullmatch(fold(word))) or word in "不没沒无無未"
+    return bool(_NOT.fullmatch(fold(word))) or word in _SIGNS
 
 
 def opposites(one: str, other: str) -> bool:
@@ -41,7 +42,7 @@ def opposites(one: str, other: str) -> bool:
     if negated(one) == negated(other):
         return False
     left, right = _affirmed(one), _affirmed(other)
-    pairs = {stem for stem in left ^ right if _UNSPACED.match(stem)}
+    pairs = {stem for stem in left ^ right if UNSPACED.match(stem)}
     only_left, only_right = sorted(left - right - pairs), sorted(right - left - pairs)
     return (
         len(only_left) == len(only_right)
@@ -61,7 +62,7 @@ def _inflected(one: str, other: str) -> bool:
 def _affirmed(text: str) -> frozenset[str]:
     words = stems(_APART.sub(" ", _NOT.sub(" ", fold(text).replace("’", "'"))))
     # Short words are articles: "mange du fromage", "ne mange pas de fromage".
-    return frozenset(word for word in words if len(word) > 2 or word.isdigit() or _UNSPACED.match(word))
+    return frozenset(word for word in words if len(word) > 2 or word.isdigit() or UNSPACED.match(word))
 
 
 @lru_cache(maxsize=8_192)
