@@ -29,7 +29,7 @@ class PairsForm(FilterForm[PairFilter]):
 
     state = filter_choice("Status", [*STATES.items(), ("any", "Any")])
     verdict = filter_choice("Verdict", [("", "Any"), *VERDICTS.items()])
-    held = filter_choice("Differences", [("", "Any"), ("no", "None that matter"), ("yes", "Some that matter")])
+    held = filter_choice("Differences", [("", "Any"), ("no", "None"), ("yes", "Some")])
     scope = ScopeField(required=False)
 
     def to_filter(self) -> PairFilter:

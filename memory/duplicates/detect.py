@@ -370,7 +370,9 @@ def _merge_automatic(scopes: Sequence[int] | None, policies: Policies, *, now: d
         return
     ids = ready.filter(scope_id__in=automatic).order_by("found_at", "id").values_list("id", flat=True)[:limit]
     try:
-        done = pairs_merge(list(ids), principal=SYSTEM, reason="No difference that matters.", now=now, seen_at=now)
+        done = pairs_merge(
+            list(ids), principal=SYSTEM, reason="Equal, apart from case and punctuation.", now=now, seen_at=now
+        )
     except MemoryProblem as problem:
         logger.warning("duplicates_left", why=problem.sentence)
         return
