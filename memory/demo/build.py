@@ -8,7 +8,7 @@ import random
 from datetime import datetime
 from typing import Final
 
-from memory.demo.loader import material_read
+from memory.demo.material import material_read
 from memory.demo.noise import noise_make
 from memory.demo.notes import look_alikes_of, notes_gather
 from memory.demo.placing import notes_choose, notes_place
@@ -21,10 +21,7 @@ _RETRIEVALS_PER_TOPIC: Final = 1.8
 
 
 def story_build(*, now: datetime, seed: int = 7, topics: int = 2000) -> Story:
-    """Return the story that ends at `now`, with exactly ``topics`` topics and everything else in proportion.
-
-    Raises ``StoryProblem`` if a data file of the story is invalid.
-    """
+    """Return the story that ends at `now`, with exactly ``topics`` topics and everything else in proportion."""
 
     def _rng(part: str) -> random.Random:
         return random.Random(f"{seed}/{part}")  # noqa: S311 - the same story every time is the point

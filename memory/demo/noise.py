@@ -39,7 +39,7 @@ def noise_make(
         phrase = _phrase_new(family, at=at, titles=titles, summaries=summaries, rng=rng)
         day = at.date().isoformat()
         topic = StoryTopic(
-            key=f"{family.name}-{number:04d}",
+            key=f"{family.key}-{number:04d}",
             at=at,
             scope=f"/session/{day}" if family.scope == "/session" else family.scope,
             kind=family.kind,
@@ -50,7 +50,7 @@ def noise_make(
             pinned=False,
             pin_reason="",
             fields=tuple(
-                StoryField(name, value, field_type, None, f"tool:{family.name}")
+                StoryField(name, value, field_type, None, f"tool:{family.key}")
                 for name, field_type, value in phrase.fields
             ),
             links=_links(
@@ -59,7 +59,7 @@ def noise_make(
         )
         if family.kind == "session_state":
             sessions[day].append(topic)
-        last[family.name] = topic
+        last[family.key] = topic
         topics.append(topic)
     return topics
 
@@ -96,7 +96,7 @@ def _links(
     rng: random.Random,
 ) -> tuple[StoryLink, ...]:
     links: list[StoryLink] = []
-    before = last.get(family.name)
+    before = last.get(family.key)
     if before and before.at < at and at - before.at < timedelta(days=6) and rng.random() < 0.4:
         links.append(StoryLink(before.key, "follows"))
     session = next((topic for topic in reversed(same_day) if topic.at < at), None)

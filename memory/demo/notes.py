@@ -3,7 +3,6 @@
 import random
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
 from memory.demo.material import Material, Measured, Note, NoteField, NoteRevision
 from memory.demo.records import FieldType
@@ -36,8 +35,8 @@ def _people_named(notes: list[Note]) -> list[Note]:
             found = (person for person in people if person_name(person.title) in re.findall(r"\w+", start))
             who = next((person for person in found if person.days and person.days[1] < note.days[0]), None)
             if who:
-                field = NoteField("who", "string", person_name(who.title), who.key)
-                note = replace(note, fields=(*note.fields, field))
+                field = NoteField(name="who", type="string", value=person_name(who.title), stands_for=who.key)
+                note = note.model_copy(update={"fields": (*note.fields, field)})
         named.append(note)
     return named
 
@@ -51,7 +50,8 @@ def _measured_note(measured: Measured, *, rng: random.Random) -> Note:
         day = first_day + round(turn * measured.every_days + rng.uniform(-0.3, 0.3) * measured.every_days)
         later = _measured_value(measured, turn=turn, share=turn / count, rng=rng)
         if later != value and day < last_day + 2:
-            revisions.append(NoteRevision(day, later, rng.choice(measured.reasons), measured.impact))
+            why = rng.choice(measured.reasons)
+            revisions.append(NoteRevision(day=day, value=later, why=why, impact=measured.impact))
             value = later
     field_type: FieldType = "string" if measured.values else "float" if measured.decimals else "int"
     return Note(
@@ -62,7 +62,7 @@ def _measured_note(measured: Measured, *, rng: random.Random) -> Note:
         title=measured.title,
         summary=measured.summary,
         categories=measured.categories,
-        fields=(NoteField(measured.field, field_type, first, later=tuple(revisions)),),
+        fields=(NoteField(name=measured.field, type=field_type, value=first, later=tuple(revisions)),),
     )
 
 

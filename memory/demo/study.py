@@ -24,8 +24,7 @@ from memory.agents.study.work import study_step
 from memory.agents.tools.loop import LoopEnd
 from memory.agents.tools.tool import ToolCalled
 from memory.demo.conversations import LEADER, MODEL
-from memory.demo.loader import minutes_read
-from memory.demo.material import Minutes, Note
+from memory.demo.material import Minutes, Note, minutes_read
 from memory.demo.records import topic_id
 from memory.demo.schedule import Calendar
 from memory.extraction.parts import parts_cut

@@ -14,7 +14,7 @@ from memory.agents.study.ids import session_ids
 from memory.core.errors import Conflict
 from memory.core.policy_values import Knobs
 from memory.demo.build import story_build
-from memory.demo.loader import minutes_read
+from memory.demo.material import minutes_read
 from memory.demo.records import Story, topic_id
 from memory.demo.store import story_load, story_size
 from memory.demo.study import SCOPE as STUDIED

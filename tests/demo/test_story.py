@@ -2,15 +2,13 @@
 
 import json
 import random
-import shutil
 from collections import Counter
 from datetime import UTC, date, datetime, timedelta, timezone
-from pathlib import Path
 
 import pytest
 
 from memory.demo.build import story_build
-from memory.demo.loader import FOLDER, NOTE_FILES, StoryProblem, material_read
+from memory.demo.material import material_read
 from memory.demo.phrases import phrase_draw
 from memory.demo.records import KINDS, LINK_KINDS, Story, topic_id
 from memory.demo.schedule import Calendar
@@ -253,59 +251,8 @@ def test_questions_and_hand_made_changes_name_only_topics_of_the_story(story: St
     assert {key for family in material.families for key in family.about} <= keys
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "complaint"),
-    [
-        ('"identity"', '"idol"', "people.toml, mara, kind: `idol` is none of identity, preference, "),
-        ('title = "Mara Lindqvist"', "", "people.toml, mara: `title` is missing."),
-        ('"Mara Lindqvist"', '""', "people.toml, mara, title: a text is expected here."),
-        ('"Mara Lindqvist"', "3", "people.toml, mara, title: a text is expected here."),
-        ("days = 0", 'name = "Mara"', "people.toml, mara: `name` is unknown."),
-        ("days = 0", "days = [3, 2]", "people.toml, mara, days: the last day comes before the first one."),
-        ("days = 0", "days = true", "people.toml, mara, days: a whole number is expected here."),
-        ('["core", "family"]', '"core"', "people.toml, mara, categories: a list is expected here."),
-        ("1987-11-23", "9:00", "people.toml: the file is not TOML, "),
-        (
-            "1987-11-23",
-            "09:00:00",
-            "people.toml, mara, fields, birthday, value: a value of this type cannot be stored.",
-        ),
-        ("1987-11-23", '{ value = "May", type = "date" }', "birthday: `May` is not a value of the type date."),
-        ("1987-11-23", '{ value = 1, type = "number" }', "birthday, type: `number` is none of string, "),
-        ("{ day = 61, value", "{ value", "people.toml, mara, fields, phone, later, entry 1: `day` is missing."),
-        ("{ value = 36", '{ value = 36, type = "bool"', "weekly_hours: `36` is not a value of the type bool."),
-        ('{ about = ["mara"] }', '{ near = ["mara"] }', "mara-job, links: `near` is none of follows, "),
-        ('{ about = ["mara"] }', '{ about = ["moira"] }', "mara-job: a topic with the key `moira` does not exist."),
-        ('stands_for = "studio"', 'stands_for = "studios"', "mara-job: a topic with the key `studios` does not exist."),
-        ("[mara-job]", "[mara]", "people.toml: the file is not TOML, "),
-        ("weight = 44", "", "tools_home.toml, weather: `weight` is missing."),
-        ("where = [", "where = 1\nno = [", "tools_home.toml, weather, words, where: a list is expected here."),
-        ("[body-weight]", "[mara]", "mara: this key is given to two topics."),
-        ("days = [0, 183]", 'days = "always"', "questions.toml, questions, entry 1, days: a whole number is expected"),
-        ('action = "pin"', 'action = "pen"', "changes.toml, changes, entry 1, action: `pen` is none of archive, "),
-        ("changes = [", "deeds = [", "changes.toml, changes: a list is expected here."),
-    ],
-)
-def test_what_is_wrong_in_a_file_is_told_with_its_place(
-    before: str, after: str, complaint: str, tmp_path: Path
-) -> None:
-    folder = shutil.copytree(FOLDER, tmp_path / "story")
-    files = [*NOTE_FILES, "questions", "changes", "measured", "tools_home"]
-    path = next(path for name in files if before in (path := folder / f"{name}.toml").read_text())
-    path.write_text(path.read_text().replace(before, after, 1))
-    with pytest.raises(StoryProblem) as refused:
-        material_read(day_zero=DAY_ZERO, folder=folder)
-    assert str(refused.value).startswith("The demo's story, ")
-    assert complaint in str(refused.value)
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(StoryProblem, match=r"people\.toml: the file is missing\.$"):
-        material_read(day_zero=DAY_ZERO, folder=tmp_path)
-
-
 def test_every_place_that_a_family_uses_can_be_filled() -> None:
     rng = random.Random(1)
     for family in material_read(day_zero=DAY_ZERO).families:
         drawn = {phrase_draw(family, rng=rng, at=NOW) for _ in range(200)}
-        assert len({phrase.summary for phrase in drawn}) >= 20, family.name
+        assert len({phrase.summary for phrase in drawn}) >= 20, family.key

@@ -10,7 +10,6 @@ from tqdm import tqdm
 from memory.core.errors import MemoryProblem
 from memory.core.problem_codes import ProblemCode
 from memory.demo.build import story_build
-from memory.demo.loader import StoryProblem
 from memory.demo.store import story_load, story_size
 from memory.jobs.tasks import DEMO_SEED, DEMO_TOPICS
 from memory.management.store_command import CommandRefused, StoreCommand, command_refused
@@ -38,10 +37,7 @@ class Command(StoreCommand):
             raise CommandRefused("--topics must lie between 1 and 4000.", ProblemCode.INVALID_ARGUMENT)
         # The demo may be the first command, before any migration.
         call_command("migrate", verbosity=0, interactive=False)
-        try:
-            story = story_build(now=now, seed=options["seed"], topics=options["topics"])
-        except StoryProblem as problem:
-            raise CommandRefused(str(problem), ProblemCode.INTERNAL_ERROR) from problem
+        story = story_build(now=now, seed=options["seed"], topics=options["topics"])
         with tqdm(total=story_size(story), unit="step", desc="Half a year", dynamic_ncols=True) as bar:
             try:
                 story_load(story, now=now, progress=bar.update)
