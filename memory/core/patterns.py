@@ -1,5 +1,5 @@
-"""Patterns: regular expressions of Python that always ignore case, bounded so that matching is fast. The parse tree is
-checked and translated to PostgreSQL, so that a pattern has the same meaning in Python and PostgreSQL."""
+"""Patterns: regular expressions that PostgreSQL evaluates and that always ignore case. Python's parser checks them, so
+that what is refused does not depend on a database, and matching is fast."""
 
 import importlib
 import re
@@ -30,40 +30,19 @@ _REFUSED = {
 }
 _REPEATS = ("MAX_REPEAT", "MIN_REPEAT")
 
-# ASCII characters that are white space in Python and not in PostgreSQL.
-_SEPARATORS = r"\u001C-\u001F"
-_CLASSES = {"CATEGORY_DIGIT": "[:digit:]", "CATEGORY_SPACE": f"[:space:]{_SEPARATORS}", "CATEGORY_WORD": "[:alnum:]_"}
-_AT = {
-    "AT_BEGINNING": r"\A",
-    "AT_BEGINNING_STRING": r"\A",
-    # In Python, ``$`` also matches before a line feed at the end of the text.
-    "AT_END": r"(?=\u000A?\Z)",
-    "AT_END_STRING": r"\Z",
-    "AT_BOUNDARY": r"\y",
-    # In Python, ``\B`` never matches in an empty text.
-    "AT_NON_BOUNDARY": r"\Y(?:(?=.)|(?<=.))",
-}
+# What PostgreSQL writes differently: word boundaries, ``\xhh``, ``{,n}``, and a brace that is no count.
+_DIFFERENT = re.compile(r"\\x([0-9a-fA-F]{2})|\\(.)|\{,(\d+)\}|\{(?!\d+(?:,\d*)?\})", re.DOTALL)
+_BOUNDARIES = {"b": r"\y", "B": r"\Y"}
 
 
 class PatternRefused(ValueRefused):
-    """A pattern is outside the common, safe subset (422)."""
+    """A pattern is outside the allowed subset (422)."""
 
     code = ProblemCode.INVALID_PATTERN
 
 
 def pattern_check(pattern: str) -> None:
-    """Raise ``ValueRefused`` for a pattern outside the common, safe subset."""
-    _tree(pattern)
-
-
-def pattern_to_postgres(pattern: str) -> str:
-    """Return ``pattern`` for PostgreSQL's ``~*``, which then matches the same ASCII texts as ``re.search`` with
-    ``IGNORECASE``. For other letters, the locale of the database decides. Raises ``ValueRefused`` for the same patterns
-    as ``pattern_check``."""
-    return _sequence(_tree(pattern))
-
-
-def _tree(pattern: str) -> Any:
+    """Raise ``ValueRefused`` for a pattern outside the allowed subset."""
     if len(pattern) > MAX_PATTERN:
         raise PatternRefused(f"A pattern has at most {MAX_PATTERN} characters; this one has {len(pattern)}.")
     if not pattern:
@@ -85,7 +64,20 @@ def _tree(pattern: str) -> Any:
         raise PatternRefused(
             f"A pattern may have at most {MAX_OPEN_REPEATS} repeats without an upper bound; this one has {opened}."
         )
-    return tree
+
+
+def pattern_to_postgres(pattern: str) -> str:
+    """Return a checked pattern for PostgreSQL's ``~*``."""
+    return _DIFFERENT.sub(_as_in_postgres, pattern)
+
+
+def _as_in_postgres(found: re.Match[str]) -> str:
+    code, escaped, most = found.groups()
+    if code:
+        return f"\\u00{code}"
+    if escaped:
+        return _BOUNDARIES.get(escaped, found[0])
+    return f"{{0,{most}}}" if most else r"\{"
 
 
 def _refused(what: str) -> PatternRefused:
@@ -135,64 +127,3 @@ def _repeat_check(least: int, most: int, body: Any, times: int) -> int:
 
 def _storable(code: int) -> bool:
     return code != 0 and not 0xD800 <= code <= 0xDFFF
-
-
-def _sequence(tree: Any) -> str:
-    return "".join(_part(str(op), argument) for op, argument in tree)
-
-
-def _part(name: str, argument: Any) -> str:
-    match name:
-        case "LITERAL":
-            return _escaped(argument)
-        case "NOT_LITERAL":
-            return f"[^{_escaped_in_brackets(argument)}]"
-        case "ANY":
-            # Python's dot stops at line feeds.
-            return r"[^\u000A]"
-        case "AT":
-            return _AT[str(argument)]
-        case "IN":
-            return _bracket(argument)
-        case "SUBPATTERN":
-            return f"(?:{_sequence(argument[3])})"
-        case "BRANCH":
-            return f"(?:{'|'.join(_sequence(branch) for branch in argument[1])})"
-        case _:
-            least, most, body = argument
-            # Greedy and lazy repeats are translated alike, because both match the same texts.
-            end = "" if most == _UNBOUNDED else str(int(most))
-            return f"(?:{_sequence(body)}){{{least},{end}}}"
-
-
-def _escaped(code: int) -> str:
-    character = chr(code)
-    return character if character.isalnum() or code > 127 else f"\\u{code:04X}"
-
-
-def _escaped_in_brackets(code: int) -> str:
-    # All characters are escaped, so that none has a special meaning within brackets.
-    return f"\\u{code:04X}" if code <= 0xFFFF else f"\\U{code:08X}"
-
-
-def _bracket(items: Any) -> str:
-    """Return the translation of a set of characters. PostgreSQL does not allow classes such as ``\\W`` within brackets,
-    so they become alternatives."""
-    negated, plain, others = False, "", []
-    for op, argument in items:
-        name = str(op)
-        if name == "NEGATE":
-            negated = True
-        elif name == "LITERAL":
-            plain += _escaped_in_brackets(argument)
-        elif name == "RANGE":
-            plain += f"{_escaped_in_brackets(argument[0])}-{_escaped_in_brackets(argument[1])}"
-        elif (category := str(argument)) in _CLASSES:
-            plain += _CLASSES[category]
-        else:
-            others.append(f"[^{_CLASSES[category.replace('_NOT_', '_')]}]")
-    if not others:
-        return f"[{'^' if negated else ''}{plain}]"
-    alternatives = "|".join(([f"[{plain}]"] if plain else []) + others)
-    # In PostgreSQL the dot also matches a line feed.
-    return f"(?:(?!{alternatives}).)" if negated else f"(?:{alternatives})"

@@ -64,33 +64,10 @@ def test_checking_fails_when_the_document_is_not_up_to_date(tmp_path: Path, sett
         call_command("openapi", "--check")
     call_command("openapi", verbosity=0)
     call_command("openapi", "--check")
-    for name in ("openapi.json", "api.md"):
-        file = tmp_path / "docs" / name
-        text = file.read_text()
-        file.write_text(text.replace("salience", "silence"))
-        with raises_code(CommandError, "generated-file-outdated"):
-            call_command("openapi", "--check")
-        file.write_text(text)
-    page = tmp_path / "docs" / "api.md"
-    page.write_text(f"# Written by hand\n\n{page.read_text()}")
-    call_command("openapi", "--check")
-    call_command("openapi", verbosity=0)
-    assert page.read_text().startswith("# Written by hand\n")
-
-
-def test_the_page_has_every_route_and_every_member_of_a_request(nobody: Caller):
-    document = nobody.get("/v1/openapi.json").ok()
-    page = (Path(settings.BASE_DIR) / "docs" / "api.md").read_text(encoding="utf-8")
-    for path, operations in document["paths"].items():
-        for method, operation in operations.items():
-            assert page.count(f"### {method.upper()} {path}\n") == 1
-            for parameter in operation.get("parameters", []):
-                assert f"{{{parameter['name']}}}" in path or f"`{parameter['name']}" in page
-    page = " ".join(page.split())
-    for name, schema in document["components"]["schemas"].items():
-        if name.endswith(("Request", "IngestItem", "Draft", "Patch")):
-            for member in schema["properties"]:
-                assert f"`{member}: " in page or f"`{member}?: " in page, (name, member)
+    file = tmp_path / "docs" / "openapi.json"
+    file.write_text(file.read_text().replace("salience", "silence"))
+    with raises_code(CommandError, "generated-file-outdated"):
+        call_command("openapi", "--check")
 
 
 def test_every_operation_is_described(nobody: Caller):
@@ -184,9 +161,3 @@ def test_the_documentation_page_works_in_a_browser(http_cast: Cast, live_server:
     browser_page.get_by_role("button", name="Try it out").wait_for(timeout=30_000)
     assert complaints == []
     assert {address for address in addresses if not address.startswith((live_server.url, "data:", "blob:"))} == set()
-
-
-def test_the_reference_keeps_the_capitals_of_acronyms():
-    text = (Path(__file__).parents[2] / "docs" / "api.md").read_text()
-    assert "(ISO 8601" in text
-    assert not re.search(r"\([a-z][A-Z]", text)

@@ -13,7 +13,6 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from memory.console.topic_chart import salience_figure
-from memory.console.topic_graph import MAX_PER_SIDE, WIDTH, graph_place
 from memory.insight.salience_history import salience_history
 from memory.models import AccessLog, AuditEvent, Topic, TopicEdit, Vitality
 from tests.cast import Caller, Cast, Clock, principal_like
@@ -211,29 +210,11 @@ def test_looking_at_a_topic_leaves_no_trace(looker: Client, agent: Caller):
     assert not AccessLog.objects.exists()
 
 
-def test_neighbours_are_drawn_and_listed(looker: Client, agent: Caller):
+def test_neighbours_are_listed(looker: Client, agent: Caller):
     topic = agent.remember("The move")
     for number in range(20):
         agent.ingest(title=f"Box {number}", edges=[{"kind": "part_of", "to_topic_id": topic}])
-    page = read(looker, topic)
-    assert page.count('class="graph-node') == MAX_PER_SIDE
-    assert "And 12 more" in page
-    assert len(re.findall(r"← part of <a", page)) == 20
-
-
-def test_boxes_of_the_graph_lie_within_the_picture():
-    neighbours = [
-        {"topic_id": str(uuid.uuid4()), "title": "x" * 500, "rung": "active", "kind": "y" * 200, "direction": way}
-        for way in ["in"] * 3 + ["out"] * 11
-    ]
-    graph = graph_place("z" * 400, neighbours)
-    assert graph.more == 3
-    assert (graph.left, graph.width) == (0, WIDTH)
-    for node in graph.nodes:
-        assert graph.left <= node.x <= graph.left + graph.width - graph.box
-        assert 0 <= node.y <= graph.height - graph.box_height
-        assert len(node.short) < 40
-    assert graph_place("z", neighbours[3:]).left > 0
+    assert len(re.findall(r"← part of <a", read(looker, topic))) == 20
 
 
 def test_a_topic_that_does_not_exist_is_said_not_to(looker: Client):

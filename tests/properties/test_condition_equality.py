@@ -1,7 +1,6 @@
-"""The SQL of a condition against what the condition says; patterns as Python's and as PostgreSQL's."""
+"""The SQL of a condition against what the condition says; the database reads every pattern that passes the check."""
 
 import datetime as dt
-import re
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 
 from memory.core.errors import ValueRefused
 from memory.core.ids import uuid7
-from memory.core.patterns import pattern_to_postgres
+from memory.core.patterns import pattern_check
 from memory.formulas.salience import fade_key, salience_effective
 from memory.models import Scope, Topic, Vitality
 from memory.models import patterns as trial
@@ -231,18 +230,15 @@ def test_a_category_that_another_rule_gives_counts_as_there(
     assert chosen(asks, {category: gives}) == expected
 
 
-# Patterns: built from what the subset is made of, so that most are accepted and all are worth comparing.
+# Patterns: built from what the subset is made of, so that most are accepted.
 
-_SIGNS = "abkszABKZ019 _-.,/\n\t\x0b\x1c\x1f%'\"\\^$[](){}|*+?#&~"
 _ATOMS = st.one_of(
     st.sampled_from(list("abzAZ019_ -,/%'\"#&~")),
     st.sampled_from([r"\.", r"\\", r"\[", r"\]", r"\^", r"\$", r"\(", r"\)", r"\{", r"\|", r"\*", r"\+", r"\?", r"\-"]),
     st.sampled_from([r"\n", r"\t", r"\x41", r"\x1c", r"\v", "\n", "{", "}", "]"]),
     st.sampled_from([".", r"\d", r"\D", r"\w", r"\W", r"\s", r"\S"]),
     st.sampled_from(["[abc]", "[^abc]", "[a-z]", "[^A-Z]", "[Z-a]", "[]a]", "[^]]", "[a^]", "[-a]", "[a-]", r"[\]\\]"]),
-    st.sampled_from(
-        [r"[\d_]", r"[^\s]", r"[\S\n]", r"[^\W_]", r"[\w.-]", r"[^\D1]", r"[\x1c-\x1f]", "[!-/]", r"[\b-\n]"]
-    ),
+    st.sampled_from([r"[\d_]", r"[^\s]", r"[\S\n]", r"[^\W_]", r"[\w.-]", r"[^\D1]", r"[\x1c-\x1f]", "[!-/]"]),
 )
 _ANCHORS = st.sampled_from(["^", "$", r"\b", r"\B", r"\A", r"\Z"])
 _QUANTIFIERS = st.sampled_from(["*", "+", "?", "{2}", "{1,3}", "{0,2}", "{2,}", "{0}", "*?", "+?", "??", "{1,2}?"])
@@ -257,31 +253,13 @@ patterns = st.recursive(
     ),
     max_leaves=8,
 )
-ascii_texts = st.text(st.sampled_from(_SIGNS) | st.characters(min_codepoint=1, max_codepoint=127), max_size=12)
-
-
-@examples(400)
-@given(patterns, st.lists(ascii_texts, min_size=1, max_size=20))
-def test_a_pattern_finds_the_same_in_both(pattern: str, texts: list[str]) -> None:
-    try:
-        translated = pattern_to_postgres(pattern)
-    except ValueRefused:
-        assume(False)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT text ~* %s FROM unnest(%s::text[]) WITH ORDINALITY AS d (text, place) ORDER BY place",
-            [translated, ["", *texts]],
-        )
-        found = [row[0] for row in cursor.fetchall()]
-    for text, there in zip(["", *texts], found, strict=True):
-        assert (re.search(pattern, text, re.IGNORECASE) is not None) == there, (pattern, translated, text)
 
 
 @examples(100)
 @given(patterns)
 def test_the_database_reads_every_pattern_that_passes_the_check(pattern: str) -> None:
     try:
-        pattern_to_postgres(pattern)
+        pattern_check(pattern)
     except ValueRefused:
         assume(False)
     trial.pattern_try(pattern)

@@ -22,7 +22,6 @@ from memory.console.pages import topic_actions, topic_forget
 from memory.console.pages.add import item_ingest
 from memory.console.pages.topic_actions import LinesField, lines_plain
 from memory.console.topic_chart import salience_figure
-from memory.console.topic_graph import graph_place
 from memory.console.topic_why import answer, lines
 from memory.core.errors import MemoryProblem, NotVisible
 from memory.core.problem_codes import ProblemCode
@@ -68,7 +67,6 @@ def topic(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
             "changes": sorted([*changes, *by_runs], key=lambda each: each["at"], reverse=True)[:LAST_CHANGES],
             "talks": conversations_behind(topic_id, principal=request.principal, most=TALKS),
             "also_from": detail["also_from"],
-            "graph": graph_place(detail["label"], detail["neighbors"]),
         },
     )
 
