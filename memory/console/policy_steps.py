@@ -1,30 +1,19 @@
 """The tabs Values and Rules: the steps that change a draft, and the save. A step changes some texts of the form, keeps
 the others, and stores nothing."""
 
-import json
 from collections.abc import Mapping
-from typing import Any
 
 from django.contrib import messages
 from django.http import QueryDict
 from django.utils import timezone
 
 from memory.console.page import ConsoleRequest
-from memory.console.policy_form import (
-    MEMBERS,
-    DraftForm,
-    draft_of,
-    draft_query,
-    draft_texts,
-    preset_taken,
-    rules_read,
-    value_text,
-)
+from memory.console.policy_form import MEMBERS, DraftForm, draft_of, draft_query, draft_texts, preset_taken, rules_read
 from memory.console.rule_form import GROUPS, RuleForm, rule_form_new, rule_form_of, rule_form_sent
 from memory.core.errors import ValueRefused
 from memory.core.policy_values import KNOBS
 from memory.core.problem_codes import ProblemCode
-from memory.policy.draft import draft_parse, values_parse
+from memory.policy.draft import draft_parse
 from memory.policy.draft_steps import (
     draft_with_moved,
     draft_with_preset,
@@ -33,9 +22,8 @@ from memory.policy.draft_steps import (
     draft_with_switched,
     draft_without_rule,
 )
-from memory.policy.merge import policy_merge
 from memory.policy.rule_parsing import rule_parse, rules_parse
-from memory.policy.save import policy_save, version_content, version_find, version_present
+from memory.policy.save import policy_save
 from memory.policy.snapshot import Policies, SetPolicy
 
 Texts = dict[str, str]
@@ -65,31 +53,24 @@ def draft_opened(said: Mapping[str, str], *, policies: Policies, scope: str) -> 
     return draft_texts(draft, rules=ruled) | single | {"base_version": str(policies.numbers.get(scope, 0))}
 
 
-def draft_stepped(form: DraftForm, said: Mapping[str, str]) -> tuple[Texts, list[str] | None]:
-    """Return the texts of ``form`` after the step that ``said`` requests, and the conflicts of a merge. A merge
-    combines the draft with a newer version, and its conflicts are the names of what both have changed. For other steps,
-    the second value is None.
-
-    Two queries for a merge, none otherwise. Raises ``ValueRefused`` if the step is not possible, or if it changes rules
-    that cannot be read.
-    """
+def draft_stepped(form: DraftForm, said: Mapping[str, str]) -> Texts:
+    """Return the texts of ``form`` after the step that ``said`` requests. No query. Raises ``ValueRefused`` if the step
+    is not possible, or if it changes rules that cannot be read."""
     texts = dict(draft_query(form))
-    if said.get("merge"):
-        return _merged(form, texts)
     if said.get("keep"):
-        return texts | {"base_version": str(form.policies.numbers.get(form.scope, 0))}, None
+        return texts | {"base_version": str(form.policies.numbers.get(form.scope, 0))}
     if said.get("preset_taken"):
-        return preset_taken(form), None
+        return preset_taken(form)
     if said.get("add"):
-        return texts | _rules_text(draft_with_set(_rules_draft(form, texts), said.get("set", ""))), None
+        return texts | _rules_text(draft_with_set(_rules_draft(form, texts), said.get("set", "")))
     if said.get("switch"):
-        return texts | _rules_text(draft_with_switched(form.policies, _rules_draft(form, texts), said["switch"])), None
+        return texts | _rules_text(draft_with_switched(form.policies, _rules_draft(form, texts), said["switch"]))
     if said.get("drop"):
-        return texts | _rules_text(draft_without_rule(_rules_draft(form, texts), said["drop"])), None
+        return texts | _rules_text(draft_without_rule(_rules_draft(form, texts), said["drop"]))
     for move, by in (("up", -1), ("down", 1)):
         if said.get(move):
-            return texts | _rules_checked(draft_with_moved(_rules_draft(form, texts), said[move], by=by)), None
-    return texts, None
+            return texts | _rules_checked(draft_with_moved(_rules_draft(form, texts), said[move], by=by))
+    return texts
 
 
 def rule_stepped(form: DraftForm, said: QueryDict) -> tuple[Texts, RuleForm | None]:
@@ -149,44 +130,6 @@ def _rules_checked(draft: SetPolicy) -> Texts:
 
 def _rules_text(draft: SetPolicy) -> Texts:
     return {"rules": draft_texts(draft, rules=True)["rules"]}
-
-
-def _merged(form: DraftForm, texts: Texts) -> tuple[Texts, list[str]]:
-    base = version_content(version_find(form.scope, number=int(texts["base_version"])))
-    present = version_present(form.scope)
-    theirs = version_content(present)
-    values = {name: _readable(name, texts[name]) for name in KNOBS if name in texts}
-    try:
-        rules = rules_read(texts.get("rules", ""))
-        if rules is not None:
-            parsed = draft_parse(form.policies, form.scope, preset=None, values={}, rules=rules)
-            rules = parsed.as_stored()["rules"]
-    except ValueRefused:
-        # Invalid rules are kept as typed.
-        rules = base["rules"]
-        kept = {"rules": texts["rules"]}
-    else:
-        kept = {}
-    mine = {"preset": texts.get("preset", ""), "values": values, "rules": base["rules"] if rules is None else rules}
-    merged = policy_merge(base, mine, theirs)
-    merged_texts = {name: value if isinstance(value, str) else _text(value) for name, value in merged.values.items()}
-    if merged.preset:
-        merged_texts["preset"] = merged.preset
-    if merged.rules or theirs["rules"]:
-        merged_texts["rules"] = json.dumps(merged.rules, indent=2, ensure_ascii=False)
-    return merged_texts | kept | {"base_version": str(present.number)}, merged.clashes
-
-
-def _readable(name: str, text: str) -> Any:
-    try:
-        value = values_parse({name: text})[name]
-    except ValueRefused:
-        return text
-    return list(value) if isinstance(value, tuple) else value
-
-
-def _text(value: Any) -> str:
-    return value_text(tuple(value) if isinstance(value, list) else value)
 
 
 def draft_save(request: ConsoleRequest, form: DraftForm, *, reason: str) -> None:

@@ -651,41 +651,6 @@ def test_the_second_of_two_operators_is_told_and_nothing_typed_is_lost(op: Clien
     assert policies_current().numbers["/"] == 2
 
 
-def test_a_draft_is_brought_onto_the_version_that_was_saved_meanwhile(op: Client):
-    saved(half_life_days=7, cron="0 5 * * *", rules=[PIN])
-    mine = opened(op)
-    saved(half_life_days=9, cron="0 5 * * *", mode="review", rules=[{**PIN, "name": "theirs"}, PIN])
-    typed = {**mine, "theta_summary": "0.5", "cron": "0 6 * * *", "reason": "mine"}
-    reply = op.post(f"{EFFECT}/", {**typed, "merge": "yes"})
-    merged = sent(body_of(reply))
-    assert "Your changes are now based on version 2." in words(body_of(reply))
-    # Mine is mine, and what I left alone is theirs.
-    assert (merged["theta_summary"], merged["cron"], merged["reason"]) == ("0.5", "0 6 * * *", "mine")
-    assert (merged["half_life_days"], merged["mode"], merged["base_version"]) == ("9", "review", "2")
-    assert [rule["name"] for rule in json.loads(merged["rules"])] == ["theirs", "keep decisions"]
-    op.post(f"{EDIT}/", merged)
-    version = PolicyVersion.objects.get(scope="/", number=3)
-    assert [line["name"] for line in version.diff] == ["cron", "theta_summary"]
-
-
-def test_what_both_changed_is_named_and_the_draft_keeps_its_own(op: Client):
-    saved(half_life_days=7)
-    mine = opened(op)
-    saved(half_life_days=9)
-    reply = op.post(f"{EFFECT}/", {**mine, "half_life_days": "11", "merge": "yes"})
-    assert "Both of you changed Half-life in days ." in words(body_of(reply))
-    assert sent(body_of(reply))["half_life_days"] == "11"
-
-
-def test_what_cannot_be_read_survives_being_brought_onto_a_newer_version(op: Client):
-    saved(half_life_days=7)
-    mine = opened(op)
-    saved(half_life_days=9)
-    typed = {**mine, "rules": "[{", "cron": "often", "merge": "yes"}
-    merged = sent(body_of(op.post(f"{EFFECT}/", typed)))
-    assert (merged["rules"], merged["cron"], merged["half_life_days"]) == ("[{", "often", "9")
-
-
 def test_a_draft_may_be_kept_as_it_is_and_so_takes_back_what_changed(op: Client):
     saved(half_life_days=7)
     mine = opened(op)
@@ -763,7 +728,7 @@ def test_a_draft_on_no_version_is_refused_with_a_sentence(op: Client, base: str)
     replies = [
         op.get("/policies/at/", {"base_version": base}),
         op.post("/policies/at/", {"base_version": base, "reason": "x"}),
-        op.post("/policies/edit/effect/", {"base_version": base, "merge": "1"}),
+        op.post("/policies/edit/effect/", {"base_version": base, "keep": "1"}),
     ]
     for reply in replies:
         assert (reply.status_code, codes_of(reply)) == (400, ["invalid-id"])

@@ -219,7 +219,7 @@ def policy_effect(request: ConsoleRequest, tab: str = VALUES) -> HttpResponse:
     save = SaveForm(initial={"reason": request.POST.get("reason", "")})
     rule: RuleForm | None = None
     try:
-        texts, clashes = draft_stepped(form, request.POST)
+        texts = draft_stepped(form, request.POST)
         if tab == RULES and texts == dict(draft_query(form)):
             texts, rule = rule_stepped(form, request.POST)
     except MemoryProblem as problem:
@@ -228,7 +228,7 @@ def policy_effect(request: ConsoleRequest, tab: str = VALUES) -> HttpResponse:
         return _editor(request, tab, form, save, tried=True, status=422)
     form = DraftForm(texts, policies=policies, scope=scope)
     status = 422 if rule is not None and (rule.errors or rule.wrong) else 200
-    return _editor(request, tab, form, save, tried=True, clashes=clashes, rule=rule, status=status)
+    return _editor(request, tab, form, save, tried=True, rule=rule, status=status)
 
 
 @page(get=READER)
@@ -270,7 +270,6 @@ def _editor(
     tried: bool,
     status: int = 200,
     conflict: Conflict | None = None,
-    clashes: Sequence[str] | None = None,
     rule: RuleForm | None = None,
 ) -> HttpResponse:
     """Render a tab with a draft. For an update during input, render only the part with the effect of the draft.
@@ -300,8 +299,6 @@ def _editor(
         "salience": _salience_address(form),
         "newer": policy_newer(form.scope, than=base) if stale else None,
         "conflict": conflict,
-        "clashes": clashes and _labels(clashes),
-        "merged": clashes is not None,
         "typed": request.method == "POST",
     }
     if request.htmx and request.htmx.target == "policy-tried":
