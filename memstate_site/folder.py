@@ -7,16 +7,23 @@ import os
 import secrets
 from pathlib import Path
 
+from platformdirs import user_data_path
+
 from memstate_site.env import SettingError, envpath
 
 # The errors for a full disk and for an exceeded quota.
 FULL = (errno.ENOSPC, errno.EDQUOT)
+# The folder of the packages: the checkout, or where pip has installed them.
 CHECKOUT = Path(__file__).resolve().parent.parent
+INSTALLED = not (CHECKOUT / "manage.py").is_file()
+# The folder of the templates and static files.
+RESOURCES = Path(__file__).resolve().parent if INSTALLED else CHECKOUT
 
 
 def data_folder() -> Path:
-    """Return the folder with all data of this installation: `MEMSTATE_DATA_DIR`, or `.memstate` in the checkout."""
-    return envpath("MEMSTATE_DATA_DIR", CHECKOUT / ".memstate")
+    """Return the folder with all data of this installation: `MEMSTATE_DATA_DIR`, else `.memstate` in the checkout, or
+    the user's folder for data if the package is installed."""
+    return envpath("MEMSTATE_DATA_DIR", user_data_path("memstate") if INSTALLED else CHECKOUT / ".memstate")
 
 
 def data_folder_ensure() -> Path:

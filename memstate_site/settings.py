@@ -13,7 +13,7 @@ from csp.constants import NONE, SELF
 
 from memstate_site.database import database_settings
 from memstate_site.env import SettingError, envbool, envfloat, envint, envlist, envsecret, envstr, variables_unknown
-from memstate_site.folder import CHECKOUT, data_folder, data_folder_ensure, secret_ensure
+from memstate_site.folder import CHECKOUT, RESOURCES, data_folder, data_folder_ensure, secret_ensure
 from memstate_site.knobs import envknobs
 from memstate_site.logs import LOG_FORMATS, LOG_LEVELS, logging_settings
 from memstate_site.postgres.address import embedded_address
@@ -150,7 +150,7 @@ APPEND_SLASH = True
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates"],
+        "DIRS": [RESOURCES / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -359,7 +359,7 @@ STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "memstate_site.staticfiles.ReleaseStorage"},
 }
-STATICFILES_DIRS = [folder for folder in [BASE_DIR / "static"] if folder.is_dir()]
+STATICFILES_DIRS = [RESOURCES / "static"]
 STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.FileSystemFinder",
     "django.contrib.staticfiles.finders.AppDirectoriesFinder",

@@ -19,7 +19,7 @@ from types import FrameType
 from memstate_site import leftovers
 from memstate_site.child import Child, Patience, how_it_ended
 from memstate_site.env import SettingError, envstr
-from memstate_site.folder import data_folder_ensure
+from memstate_site.folder import INSTALLED, data_folder_ensure
 from memstate_site.listening import listening_socket, shown_address, status_of
 from memstate_site.postgres.errors import PostgresError
 from memstate_site.postgres.server import EmbeddedServer
@@ -116,6 +116,8 @@ class Supervisor:
     # --- Starting ---
 
     def _start(self) -> socket.socket:
+        if INSTALLED:
+            show(f"The data is in {self.folder}")
         unclean = leftovers.leftovers_end(self.folder, show)
         # The socket is opened before the database is started, because the address may be in use.
         listening = listening_socket(self.host, self.port, patience=5.0 if unclean else 0.0)
@@ -144,7 +146,7 @@ class Supervisor:
         self.jobs = Child(
             title="The job cluster",
             mark="jobs",
-            command=[sys.executable, "manage.py", "qcluster"],
+            command=[sys.executable, "-m", "memstate_site", "qcluster"],
             environment={**environment, "MEMSTATE_PROCESS": "worker"},
             show=show,
         )

@@ -23,7 +23,7 @@ from memory.recall.replies import Stats
 
 router = Router(tags=["service"])
 
-FILE = Path(__file__).parents[1] / "client" / "memstate.py"
+FILE = Path(__file__).parents[2] / "memstate" / "client.py"
 PYTHON = "text/x-python"
 _NOT_MODIFIED = {"description": "The copy named by If-None-Match is current."}
 

@@ -28,9 +28,9 @@ from memory.forgetting.manual_actions import topics_archive, topics_pin, topics_
 from memory.ingest.edit import TopicChange, topic_edit
 from memory.ingest.items import EARLIEST, LATEST
 from memory.predicates.search_text import MAX_LENGTH
-from memory.recall.lookup import TopicListFilter, field_history, topic_detail, topics_list
+from memory.recall.lookup import TopicListFilter, field_history, scopes_list, topic_detail, topics_list
 from memory.recall.reinforcement import lookup_record
-from memory.recall.replies import HistoryPage, TopicDetail, TopicPage
+from memory.recall.replies import HistoryPage, ScopePage, TopicDetail, TopicPage
 from memory.recall.search import search_read
 
 router = Router(tags=["topics"])
@@ -92,6 +92,8 @@ def _version_wanted(request: HttpRequest) -> dt.datetime | None:
 def topic_list(
     request: HttpRequest,
     scope: Annotated[AddressText | None, Query(max_length=MAX_SCOPE_LENGTH)] = None,
+    below: Annotated[bool, Query(description="Whether topics in scopes below are listed.")] = True,
+    title: Annotated[AddressText | None, Query(max_length=1000, description="Exactly this title.")] = None,
     kind: Annotated[AddressText | None, Query(max_length=200)] = None,
     rung: RungFilter | None = None,
     pinned: bool | None = None,
@@ -111,6 +113,8 @@ def topic_list(
     principal = principal_of(request, "reader")
     wanted = TopicListFilter(
         scope=principal.scope_chosen(scope),
+        below=below,
+        title=title,
         search=None if q is None else search_read(q, principal=principal),
         words=text,
         kind=kind,
@@ -121,6 +125,20 @@ def topic_list(
     )
     page = topics_list(wanted, cursor=cursor, limit=limit_checked(limit), now=timezone.now())
     return json_reply(page)
+
+
+@router.get("/scopes", summary="List scopes", response={200: ScopePage, **READ})
+@consistency("eventual")
+def scope_list(
+    request: HttpRequest,
+    scope: Annotated[AddressText | None, Query(max_length=MAX_SCOPE_LENGTH)] = None,
+    kind: Annotated[AddressText | None, Query(max_length=200, description="Counts topics of this kind.")] = None,
+    cursor: Cursor = None,
+    limit: Limit = 50,
+) -> HttpResponse:
+    """List the scopes that have topics, at and below a scope, ordered by path."""
+    within = principal_of(request, "reader").scope_chosen(scope)
+    return json_reply(scopes_list(within, kind=kind, cursor=cursor, limit=limit_checked(limit)))
 
 
 @router.get("/topics/{topicid:topic_id}", summary="Look up a topic", response={200: TopicDetail, **READ})

@@ -109,6 +109,11 @@ class IngestItem(RequestModel):
         max_length=200,
         description="At most 200; a topic holds 500; without field_type, the type stays.",
     )
+    empty_fields: list[Name] = Field(
+        default_factory=list,
+        max_length=200,
+        description="Used by extend_topic: fields that get an empty value. Their history stays.",
+    )
     edges: list[IngestEdge] = Field(default_factory=list, max_length=500, description="Links; at most 500.")
     suggest_similar: bool = Field(
         default=False,

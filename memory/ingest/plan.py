@@ -15,7 +15,7 @@ from memory.core.ids import uuid7_at
 from memory.core.problem_codes import ProblemCode
 from memory.core.text import MAX_CATEGORIES
 from memory.formulas.salience import fade_key
-from memory.ingest.items import IngestField, IngestItem, RestoringItem
+from memory.ingest.items import EmptyField, IngestField, IngestItem, RestoringItem
 from memory.ingest.load import Known, KnownField, KnownTopic
 from memory.ingest.replies import IngestReply
 from memory.models import Rung
@@ -178,7 +178,7 @@ class _Placing:
             self._created_at_check(topic)
             self._limits_check(topic)
             reply = ItemReply(topic.id)
-        for entry in self.item.fields:
+        for entry in (*self.item.fields, *self._emptied(topic)):
             self._field(topic, entry, reply)
         for edge in self.item.edges:
             self._link(topic, edge.to_topic_id, edge.kind, reply)
@@ -196,6 +196,14 @@ class _Placing:
             after["used_at"] = self.used_at.isoformat()
         self._journal(f"ingest_{self.item.placement}", topic, reason, {}, after)
         return reply
+
+    def _emptied(self, topic: KnownTopic) -> list[IngestField]:
+        """Return an empty value for each field to empty that has a value."""
+        if self.item.empty_fields and self.item.placement != "extend_topic":
+            raise RequestRefused("empty_fields requires extend_topic.", code=ProblemCode.CONTRADICTORY_REQUEST)
+        present = {name for name, known in topic.fields.items() if known.value}
+        given = {entry.name for entry in self.item.fields}
+        return [EmptyField(name=name) for name in dict.fromkeys(self.item.empty_fields) if name in present - given]
 
     def _journal(
         self, action: str, topic: KnownTopic, reason: str, before: dict[str, Any], after: dict[str, Any]

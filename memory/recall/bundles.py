@@ -76,6 +76,7 @@ def bundles_load(
         as_of=as_of,
         created_after=request.created_after,
         created_before=request.created_before,
+        field_values=request.field_values,
     )
     if not request.include_archived:
         visible.append(rung_below_sql("t", Rung.ARCHIVED, as_of=as_of))
@@ -115,6 +116,7 @@ def bundles_load(
         "below": scope.rstrip("/") + "/",
         "caller": caller,
         "caller_below": caller.rstrip("/") + "/",
+        "field_values": None if request.field_values is None else json.dumps(request.field_values),
         "kinds": request.kinds,
         "categories": request.categories,
         "names": request.field_names,
@@ -150,7 +152,7 @@ def _fields_sql(request: QueryRequest, caller: str) -> str:
              WHERE r.field_id = f.id {cold} {until})"""
     # The current revision has the highest number. At a past time, it is the last revision recorded until that time.
     current = "AND r.seq = f.last_seq" if request.as_of is None else f"{until} ORDER BY r.seq DESC LIMIT 1"
-    chosen = "AND NOT f.detached"
+    chosen = "" if request.include_detached else "AND NOT f.detached"
     if request.field_names is not None:
         # A field requested by name is shown even if it is detached.
         chosen = "AND f.name = ANY(%(names)s::text[])"

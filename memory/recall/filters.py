@@ -1,6 +1,7 @@
 """SQL conditions on topics, shared by probe, candidates and bundles."""
 
 import datetime as dt
+import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,15 @@ def rung_below_sql(row: str, rung: Rung, *, as_of: dt.datetime | None) -> str:
     ) < {int(rung)})"""
 
 
+_FIELD_VALUES = """
+NOT EXISTS (
+    SELECT 1 FROM jsonb_each_text(%(field_values)s::jsonb) AS wanted (name, value)
+    WHERE NOT EXISTS (
+        SELECT 1 FROM memory_field wf JOIN memory_revision wr ON wr.field_id = wf.id AND wr.seq = wf.last_seq
+        WHERE wf.topic_id = t.id AND wf.name = wanted.name AND wr.value = wanted.value))
+"""
+
+
 def topic_conditions(
     *,
     kinds: Sequence[str] | None,
@@ -33,6 +43,7 @@ def topic_conditions(
     as_of: dt.datetime | None,
     created_after: dt.datetime | None,
     created_before: dt.datetime | None,
+    field_values: Mapping[str, str] | None,
 ) -> list[str]:
     """Return SQL conditions on ``t``, a row of Topic: not released, not merged, and the filters that are not None."""
     conditions = ["t.released_at IS NULL", "t.merged_into_id IS NULL"]
@@ -40,6 +51,8 @@ def topic_conditions(
         conditions.append("t.kind = ANY(%(kinds)s::text[])")
     if categories is not None:
         conditions.append("t.categories && %(categories)s::varchar[]")
+    if field_values is not None:
+        conditions.append(_FIELD_VALUES)
     if as_of is not None:
         conditions.append("t.created_at <= %(as_of)s::timestamptz")
     return conditions + created_conditions(created_after, created_before)
@@ -80,14 +93,16 @@ class CandidateFilter:
     created_before: dt.datetime | None = None
     include_archived: bool = False
     only_archived: bool = False
+    field_values: Mapping[str, str] | None = None
     extra: ExtraCondition | None = None
 
     @property
     def on_topic(self) -> bool:
         """Whether the conditions need the row of Topic."""
         limits = (
-            self.kinds, self.categories, self.topic_ids, self.as_of, self.created_after, self.created_before, self.extra
-        )  # fmt: skip
+            *(self.kinds, self.categories, self.topic_ids, self.as_of, self.created_after, self.created_before),
+            *(self.field_values, self.extra),
+        )
         return self.include_archived or self.only_archived or any(limit is not None for limit in limits)
 
     @property
@@ -106,6 +121,7 @@ class CandidateFilter:
             "as_of": self.as_of,
             "created_after": self.created_after,
             "created_before": self.created_before,
+            "field_values": None if self.field_values is None else json.dumps(self.field_values),
             **(self.extra.parameters if self.extra is not None else {}),
         }
 
@@ -136,6 +152,7 @@ class CandidateFilter:
             as_of=self.as_of,
             created_after=self.created_after,
             created_before=self.created_before,
+            field_values=self.field_values,
         )
         if self.topic_ids is not None:
             conditions.append("t.id = ANY(%(topic_ids)s::uuid[])")
@@ -175,5 +192,6 @@ def filters_of(request: QueryRequest, *, scope: str) -> CandidateFilter:
         as_of=request.as_of,
         created_after=request.created_after,
         created_before=request.created_before,
+        field_values=request.field_values,
         include_archived=request.include_archived,
     )

@@ -19,7 +19,7 @@ from memory.predicates.form_fields import predicate_from_fields
 from memory.predicates.sql import predicate_sql, words_sql
 from memory.recall.bundles import field_summary_sql
 from memory.recall.filters import created_conditions
-from memory.recall.replies import HistoryPage, MergedTopic, TopicDetail, TopicPage, TopicRow
+from memory.recall.replies import HistoryPage, MergedTopic, ScopePage, TopicDetail, TopicPage, TopicRow
 from memory.recall.search import TopicSearch, search_sql
 
 MAX_LINKS = 200
@@ -36,12 +36,26 @@ JOIN memory_vitality v ON v.topic_id = t.id
 """
 
 
+_SCOPES_SQL = """
+SELECT s.path AS scope, x.topics FROM memory_scope s CROSS JOIN LATERAL (
+    SELECT count(*) AS topics FROM memory_topic t
+    WHERE t.scope_id = s.id AND t.released_at IS NULL AND t.merged_into_id IS NULL
+      AND (%(kind)s::text IS NULL OR t.kind = %(kind)s::text)
+) x
+WHERE x.topics > 0 AND (s.path = %(scope)s OR starts_with(s.path, %(below)s)) AND s.path > %(after)s COLLATE "C"
+ORDER BY s.path COLLATE "C" LIMIT %(limit)s
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class TopicListFilter:
     """Conditions on the topics of a list; None means all. Archived topics are left out unless ``rung`` or the search
     names a state. Released topics are listed only if the search names them."""
 
     scope: str
+    # Whether topics in scopes below ``scope`` are listed.
+    below: bool = True
+    title: str | None = None
     search: TopicSearch | None = None
     words: str | None = None
     kind: str | None = None
@@ -62,6 +76,15 @@ def topics_list(filters: TopicListFilter, *, cursor: str | None, limit: int, now
     rows = dicts_read(sql, {**parameters, "limit": limit + 1, "now": now})
     last = rows[limit - 1] if len(rows) > limit else None
     return {"items": rows[:limit], "next": cursor_make(last["created_at"], last["topic_id"]) if last else None}
+
+
+def scopes_list(scope: str, *, kind: str | None, cursor: str | None, limit: int) -> ScopePage:
+    """Return the scopes at and below ``scope`` that have topics, in the order of their paths, with the number of topics
+    in each. Released and merged topics are not counted. One query. Raises ``ValueRefused`` for an invalid cursor."""
+    after = "" if cursor is None else cursor_parse(cursor, str)[0]
+    parameters = {"after": after, "kind": kind, "limit": limit + 1, "scope": scope, "below": scope.rstrip("/") + "/"}
+    rows = dicts_read(_SCOPES_SQL, parameters)
+    return {"items": rows[:limit], "next": cursor_make(rows[limit - 1]["scope"]) if len(rows) > limit else None}
 
 
 def topic_get(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> TopicRow:
@@ -168,6 +191,11 @@ def _conditions(filters: TopicListFilter) -> tuple[list[str], dict[str, Any]]:
         conditions = ["t.released_at IS NULL", "t.merged_into_id IS NULL"]
         if filters.rung is None:
             conditions.append(f"t.rung < {int(Rung.ARCHIVED)}")
+    if filters.title is not None:
+        # The first condition uses the index.
+        conditions.append("md5(lower(t.title)) = md5(lower(%(title)s)) AND t.title = %(title)s")
+    if not filters.below:
+        conditions.append("s.path = %(scope_path)s")
     if filters.words:
         conditions.append(words_sql("t.id", filters.words, bound.bind))
     if filters.rung is not None and filters.rung not in (*Rung.labels, "any"):
@@ -185,6 +213,7 @@ def _conditions(filters: TopicListFilter) -> tuple[list[str], dict[str, Any]]:
     parameters = dict(bound.values)
     conditions += created_conditions(filters.created_after, filters.created_before)
     parameters |= {"created_after": filters.created_after, "created_before": filters.created_before}
+    parameters |= {"title": filters.title, "scope_path": filters.scope}
     return conditions, parameters
 
 

@@ -173,6 +173,20 @@ class HistoryRevision(RevisionOut):
     cold: bool
 
 
+class ScopeCount(TypedDict):
+    """A scope, and how many topics are directly in it."""
+
+    scope: str
+    topics: int
+
+
+class ScopePage(TypedDict):
+    """One page of scopes; ``next`` is the cursor of the next page, null on the last."""
+
+    items: list[ScopeCount]
+    next: str | None
+
+
 class HistoryPage(TypedDict):
     """Revisions, newest first."""
 

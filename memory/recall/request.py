@@ -16,7 +16,7 @@ from memory.ingest.items import EARLIEST, LATEST, Category, Name, ShortText
 MAX_TOP_K = 200
 MAX_DEPTH = 3
 # Members that do not determine which topics are returned, and members that the access log keeps in other columns.
-_NOT_KEPT = frozenset({"q", "field_names", "include_cold", "depth"})
+_NOT_KEPT = frozenset({"q", "field_names", "include_cold", "include_detached", "depth"})
 Stage = Literal["semantic", "structural", "temporal"]
 QueryText = Annotated[str, StringConstraints(max_length=8000)]
 
@@ -46,7 +46,14 @@ class QueryRequest(RequestModel):
     scope: str | None = Field(default=None, max_length=MAX_SCOPE_LENGTH, description="Where to search, and below.")
     kinds: list[ShortText] | None = Field(default=None, max_length=50, description="Any of them.")
     categories: list[Category] | None = Field(default=None, max_length=50, description="Any of them.")
+    field_values: dict[Name, str] | None = Field(
+        default=None,
+        min_length=1,
+        max_length=20,
+        description="Only topics whose fields now have exactly these values, as text.",
+    )
     include_archived: bool = Field(default=False, description="Reads the whole scope.")
+    include_detached: bool = Field(default=False, description="Also returns detached fields.")
     include_cold: bool = Field(default=False, description="Cold revisions in histories.")
     as_of: AwareDatetime | None = Field(default=None, ge=EARLIEST, le=LATEST, description="Contents as known then.")
     created_after: AwareDatetime | None = Field(
@@ -86,15 +93,22 @@ def members_digest(scope: str, members: Mapping[str, Any]) -> str:
 def members_kept(members: Mapping[str, Any]) -> dict[str, Any]:
     """Return the members that the access log keeps as JSON. Together with the question and the scope, they determine
     which topics are returned."""
-    return {name: value for name, value in members.items() if name not in _NOT_KEPT}
+    kept = {name: value for name, value in members.items() if name not in _NOT_KEPT}
+    if "field_values" in kept:
+        # A purge masks short texts in members named ``value``.
+        kept["field_values"] = [{"name": name, "value": value} for name, value in kept["field_values"].items()]
+    return kept
 
 
 def request_again(q: str, *, at: dt.datetime, scope: str, kept: Mapping[str, Any] | None) -> QueryRequest | None:
     """Rebuild the request of a row of the access log, made at the time ``at``, without neighbours. Return None if
     there is no question, or if a purge made the request invalid."""
+    if not q.strip():
+        return None
+    members = {"asked_at": at, **(kept or {}), "q": q, "scope": scope, "depth": 0}
+    if "field_values" in members:
+        members["field_values"] = {pair["name"]: pair["value"] for pair in members["field_values"]}
     try:
-        return (
-            QueryRequest(**{"asked_at": at, **(kept or {}), "q": q, "scope": scope, "depth": 0}) if q.strip() else None
-        )
+        return QueryRequest(**members)
     except ValidationError:
         return None

@@ -10,7 +10,7 @@ from django.conf import settings
 
 from tests.cast import Caller, Cast, secret_of
 
-FILE = Path(settings.BASE_DIR) / "memory" / "client" / "memstate.py"
+FILE = Path(settings.BASE_DIR) / "memstate" / "client.py"
 
 
 def test_the_file_is_served_without_a_key(nobody: Caller, django_assert_num_queries: Any):

@@ -32,6 +32,7 @@ ROUTES: list[tuple[str, str, str, Any]] = [
     ("reader", "GET", "/v1/runs/{planned}", None),
     ("reader", "GET", "/v1/runs/{planned}/actions", None),
     ("reader", "GET", "/v1/stats", None),
+    ("reader", "GET", "/v1/scopes", None),
     ("reader", "GET", "/v1/policies/", None),
     ("reader", "GET", "/v1/policies/versions", None),
     ("reader", "GET", "/v1/policies/user/alice", None),

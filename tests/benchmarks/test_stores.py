@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import pytest
 
-from memory.client.memstate import MemState
 from memory.stores import migrate, versions
 from memory.stores.models import Store
+from memstate.client import MemState
 from memstate_site.folder import CHECKOUT
 from tests.benchmarks.conftest import Client
 from tests.benchmarks.report import milliseconds, p50, p99, table

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
 
-from memory.client.memstate import MemState
+from memstate.client import MemState
 from memstate_site.folder import CHECKOUT
 from tests.browser.watch import executable, settled
 from tests.site.conftest import Installation

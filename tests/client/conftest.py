@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from memory.client import AsyncMemState, MemState
-from memory.client import memstate as module
+from memstate import AsyncMemState, MemState
+from memstate import client as module
 from tests.cast import Cast, secret_of
 from tests.client.proxy import Proxy, proxy_running
 

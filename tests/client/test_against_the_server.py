@@ -7,7 +7,7 @@ from typing import Any, Literal, NotRequired, Union, get_args, get_origin, get_t
 
 import pytest
 
-from memory.client import Conflict, MemState, NotAllowed, NotFound, Refused, Unavailable
+from memstate import Conflict, MemState, NotAllowed, NotFound, Refused, Unavailable
 from tests.cast import secret_of
 from tests.client.conftest import Maker
 from tests.client.proxy import Proxy, answer

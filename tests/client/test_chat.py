@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from memory.agents.chat import background_turn as running
-from memory.client import Conflict, ConnectionBroken, NotAllowed, TimedOut, Unavailable
+from memstate import Conflict, ConnectionBroken, NotAllowed, TimedOut, Unavailable
 from tests.cast import secret_of
 from tests.client.conftest import Maker
 from tests.client.proxy import CUT, CUT_IN_THE_MIDST, PASS, Proxy, answer

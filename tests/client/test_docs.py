@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.conf import settings as django_settings
 
-from memory.client import memstate as module
+from memstate import client as module
 from tests.cast import secret_of
 from tests.client.test_fits_the_api import arguments_of, methods_of
 

@@ -17,10 +17,11 @@ import pytest
 from django.conf import settings as django_settings
 
 from memory.api.app import api
-from memory.client import AsyncMemState, ConnectionBroken, Event, MemState, NotFound, Refused, memstate
+from memstate import AsyncMemState, ConnectionBroken, Event, MemState, NotFound, Refused
+from memstate import client as client_module
 
 DOCUMENT = json.loads(json.dumps(api.get_openapi_schema(path_prefix="/v1/")))
-FILE = Path(django_settings.BASE_DIR) / "memory" / "client" / "memstate.py"
+FILE = Path(django_settings.BASE_DIR) / "memstate" / "client.py"
 OPERATIONS = {
     operation["operationId"]: (verb.upper(), path, operation)
     for path, operations in DOCUMENT["paths"].items()
@@ -164,11 +165,11 @@ def test_every_argument_goes_where_the_document_says(kind: str, name: str):
 
 
 def test_types_of_replies_have_the_members_that_the_document_names():
-    names = [name for name, each in vars(memstate).items() if is_typeddict(each)]
+    names = [name for name, each in vars(client_module).items() if is_typeddict(each)]
     compared = [name for name in names if name in DOCUMENT["components"]["schemas"]]
     assert len(compared) >= 9
     for name in compared:
-        hints = get_type_hints(getattr(memstate, name), include_extras=True)
+        hints = get_type_hints(getattr(client_module, name), include_extras=True)
         schema = DOCUMENT["components"]["schemas"][name]
         assert hints.keys() == schema["properties"].keys(), name
         if name != "IngestItem":

@@ -14,7 +14,9 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from memory.access.principal import Principal
-from memory.client import (
+from memory.ingest.idempotency import idempotency_claim
+from memory.models import ApiKey
+from memstate import (
     STILL_IN_PROGRESS,
     Conflict,
     ConnectionBroken,
@@ -27,9 +29,7 @@ from memory.client import (
     TooManyRequests,
     Unavailable,
 )
-from memory.client import memstate as client_module
-from memory.ingest.idempotency import idempotency_claim
-from memory.models import ApiKey
+from memstate import client as client_module
 from tests.cast import Clock, secret_of
 from tests.client.conftest import Maker
 from tests.client.proxy import CUT, CUT_IN_THE_MIDST, LOST, PASS, SILENT, Proxy, answer, port_unused

@@ -20,7 +20,7 @@ GAP = "{}"
 # The code comes from the problem that is told again.
 FROM_CAUSE = "(code of the cause)"
 # The client has exceptions of its own for what the server answers.
-_LEFT_OUT = {ROOT / "memory" / "client" / "memstate.py"}
+_LEFT_OUT = set[Path]()
 # Functions and classes that take a sentence and a code, with the places of both among the arguments.
 _TELLERS = {
     "CommandRefused": (0, 1),

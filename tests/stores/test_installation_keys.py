@@ -9,12 +9,12 @@ from django.utils import timezone
 
 from memory.access.impersonation import principal_recheck
 from memory.access.keys import key_authenticate, key_create, key_revoke
-from memory.client.memstate import MemState
 from memory.core.errors import ValueRefused
 from memory.jobs.stores import store_create
 from memory.models import AuditEvent, Topic
 from memory.stores.current import MAIN, store_use
 from memory.stores.models import Store
+from memstate.client import MemState
 from tests.cast import Caller, Cast, in_process, raises_code
 
 pytestmark = pytest.mark.django_db

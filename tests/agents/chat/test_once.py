@@ -14,12 +14,12 @@ from memory.access.principal import SYSTEM, Principal
 from memory.agents.chat.chat import chat_begin, chat_run
 from memory.agents.chat.request import ChatMessage, ChatRequest
 from memory.agents.tools import read_tools as reading
-from memory.client import STILL_IN_PROGRESS
 from memory.core.replies import json_text
 from memory.erasure.purge import topics_purge
 from memory.erasure.verify import erasure_verify
 from memory.jobs import tasks
 from memory.models import ApiKey, Conversation, ConversationTurn, IdempotencyRecord, StudyJob, Topic
+from memstate import STILL_IN_PROGRESS
 from tests.api.test_chat import STREAM, events_of
 from tests.cast import Answer, Caller, Cast, Clock, store_rows
 from tests.erasure.erasing import EMAIL, NEEDLES, PERSON, traces

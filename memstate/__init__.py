@@ -1,6 +1,6 @@
-"""The Python client, for programs in this checkout. Other programs copy ``memstate.py``, which needs no other file."""
+"""What programs import: the client, and adapters for agent frameworks. It works without the server's packages."""
 
-from memory.client.memstate import (
+from memstate.client import (
     STILL_IN_PROGRESS,
     AsyncMemState,
     Conflict,
