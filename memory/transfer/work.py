@@ -171,7 +171,7 @@ def _lines_work(batch: Lines, job: ImportJob, principal: Principal, *, now: dt.d
 def _foreign_steps(job: ImportJob, path: Path, *, clock: Clock) -> Generator[ImportStep, None, None]:
     importer = importer_of(job.source)
     assert importer is not None
-    for items, offset, lines in importer.batches(path, scope=job.scope, now=job.created_at, offset=job.offset):
+    for items, offset, lines in importer.batches(path, scope=job.scope, now=job.created_at, done=job.done):
         yield ImportStep(offset, lines, partial(_items_work, items, now=clock()))
 
 
