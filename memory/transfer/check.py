@@ -4,6 +4,7 @@ import datetime as dt
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,8 @@ from memory.transfer.lines import (
 from memory.transfer.report import BROUGHT, ImportReport, Progress
 
 _PAUSES = "Schedules follow the policies of the file: one that was paused there is not paused here."
-_ORDER = list(MODELS)
+_LINES = {FORMAT: Header, **MODELS, END: End}
+_ORDER = list(_LINES)
 
 
 def import_check(
@@ -118,8 +120,8 @@ class Checker:
     def __init__(self, principal: Principal) -> None:
         self.lines = 0
         self._principal = principal
-        self._header = self._ended = False
-        self._place: tuple[int, tuple[Any, ...]] = (0, ())
+        # The kind and the key of the last line.
+        self._place: tuple[int, tuple[Any, ...]] = (-1, ())
         # ``_topic`` is the last topic that was read. Its older revisions must follow. ``_missing`` maps the name of
         # each field with missing revisions to (revisions read, revisions expected).
         self._topic: uuid.UUID | None = None
@@ -134,9 +136,8 @@ class Checker:
         for number, line in enumerate(batch.lines, start=batch.first):
             self.lines = number
             with _line_number_added(number):
-                if (parsed := self._line(batch.kind, line)) is not None:
-                    read.append(parsed)
-        return read
+                read.append(self._line(batch.kind, line))
+        return read if batch.kind in MODELS else []
 
     def policies(self, lines: dict[int, PolicyLine]) -> None:
         """Check the policies that an import would write. ``lines`` maps line numbers to these policies. Raises
@@ -148,43 +149,30 @@ class Checker:
 
     def end(self) -> None:
         """Raise ``LineProblem`` if the file is incomplete or inconsistent."""
-        if not self._ended:
+        if self._place[0] < _ORDER.index(END):
             what = "The file is empty" if not self.lines else f"The file ends after line {self.lines:,}"
             raise LineProblem(f"{what}, so the last line of an export is missing. Make the export again.")
         for number, scope in self._policies:
             with _line_number_added(number, f"The policy of {scope} is not valid here. "):
                 draft_check(self._drafted, scope)
-        done: set[uuid.UUID] = set()
-        for topic in self._merged:
-            chain: list[uuid.UUID] = []
-            while topic in self._merged and topic not in done:
-                done.add(topic)
-                chain.append(topic)
-                topic = self._merged[topic]
-            if topic in chain:
-                raise LineProblem(f"Merges of this file form a cycle, for instance from memory {topic}.")
+        try:
+            TopologicalSorter({topic: [into] for topic, into in self._merged.items()}).prepare()
+        except CycleError as problem:
+            raise LineProblem(
+                f"Merges of this file form a cycle, for instance from memory {problem.args[1][0]}."
+            ) from problem
 
     def _line(self, kind: str, line: bytes) -> Any:
-        if self._ended:
-            raise LineProblem("There are more lines after the last one.")
-        if not self._header:
-            _header_check(kind, line)
-            self._header = True
-            return None
-        if kind != "history" and self._missing:
-            raise LineProblem(f"Revisions of the field {next(iter(self._missing))!r} of the memory before are missing.")
-        if kind == END:
-            stated = line_parse(End, line).lines
-            if stated != self.lines:
-                raise LineProblem(f"The file states {stated:,} lines but has {self.lines:,}. Make the export again.")
-            self._ended = True
-            return None
-        if kind not in MODELS:
+        if not self._place[1] and kind != FORMAT:
+            raise LineProblem('This is not an export of MemState, which begins with {"type":"memstate".')
+        if kind not in _LINES:
             raise LineProblem(
                 f"Unknown kind of line {kind!r}; was the file written by a newer MemState?",
                 code=ProblemCode.NEWER_FORMAT,
             )
-        parsed = line_parse(MODELS[kind], line)
+        if kind != "history" and self._missing:
+            raise LineProblem(f"Revisions of the field {next(iter(self._missing))!r} of the memory before are missing.")
+        parsed = line_parse(_LINES[kind], line)
         if isinstance(parsed, OlderRevisions):
             self._history(parsed)
             return parsed
@@ -192,22 +180,29 @@ class Checker:
         if place <= self._place or (isinstance(parsed, PastMerge) and parsed.topic in self._merged):
             raise LineProblem(f"This {kind} line is out of order or a duplicate.")
         self._place = place
-        if isinstance(parsed, PolicyLine | TopicHistory):
-            self._scope(parsed.scope)
-        if isinstance(parsed, TopicHistory):
-            self._topic, self._missing = parsed.id, _older_expected(parsed)
-        if isinstance(parsed, PastMerge):
-            self._merged[parsed.topic] = parsed.into
+        match parsed:
+            case Header():
+                _version_check(parsed.version)
+            case End() if parsed.lines != self.lines:
+                raise LineProblem(
+                    f"The file states {parsed.lines:,} lines but has {self.lines:,}. Make the export again."
+                )
+            case PolicyLine():
+                self._scope(parsed.scope)
+            case TopicHistory():
+                self._scope(parsed.scope)
+                self._topic, self._missing = parsed.id, _older_expected(parsed)
+            case PastMerge():
+                self._merged[parsed.topic] = parsed.into
         return parsed
 
     def _history(self, line: OlderRevisions) -> None:
-        after, last = self._missing.get(line.field, (-1, -1))
+        after, last = self._missing.pop(line.field, (-1, -1))
         end = line.after + len(line.revisions)
         if line.topic != self._topic or line.after != after or end > last:
             raise LineProblem("These revisions do not continue those before them, or belong to another memory.")
-        self._missing[line.field] = (end, last)
-        if end == last:
-            del self._missing[line.field]
+        if end < last:
+            self._missing[line.field] = (end, last)
 
     def _scope(self, scope: str) -> None:
         if scope_normalize(scope) != scope:
@@ -229,10 +224,7 @@ def _line_number_added(number: int, what: str = "") -> Iterator[None]:
         raise LineProblem(f"Line {number:,}: {what}{problem.sentence}") from problem
 
 
-def _header_check(kind: str, line: bytes) -> None:
-    if kind != FORMAT:
-        raise LineProblem('This is not an export of MemState, which begins with {"type":"memstate".')
-    version = line_parse(Header, line).version
+def _version_check(version: int) -> None:
     if version > VERSION:
         raise LineProblem(
             f"The file has format {version} of a newer MemState; this one reads format {VERSION}. Update it first."

@@ -66,7 +66,7 @@ MODELS: dict[str, type[BaseModel]] = {
 
 
 def line_key(line: Any) -> tuple[Any, ...]:
-    """Return the sort key of a line within its kind."""
+    """Return the sort key of a line within its kind. It is never empty."""
     match line:
         case PolicyLine():
             return (line.scope,)
@@ -76,7 +76,9 @@ def line_key(line: Any) -> tuple[Any, ...]:
             return line.to, line.topic, line.field, line.seq
         case PastMerge():
             return line.into, line.topic
-    return line.source, line.target, line.kind
+        case PastLink():
+            return line.source, line.target, line.kind
+    return ("",)
 
 
 def line_topics(line: Any) -> tuple[set[uuid.UUID], set[uuid.UUID]]:
