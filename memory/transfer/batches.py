@@ -4,9 +4,10 @@ import would create."""
 
 import datetime as dt
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from django.db import connection
 
@@ -24,13 +25,17 @@ from memory.transfer.report import BROUGHT, ERASED, MISSING, THERE
 # A FROM clause with the ids ``e.id`` of topics that were purged from this store.
 ERASED_IDS = "memory_erasurereceipt r CROSS JOIN LATERAL jsonb_array_elements_text(r.topic_ids) AS e (id)"
 ERASED_SQL = f"SELECT DISTINCT e.id::uuid FROM {ERASED_IDS} WHERE e.id = ANY(%s::text[])"
-_STORED_SQL = "SELECT t.id, s.path FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id WHERE t.id = ANY(%s)"
-_IMPORTED_SQL = "SELECT topic_id FROM memory_importedtopic WHERE topic_id = ANY(%s) AND job_id = %s"
-_NOTED_SQL = "SELECT id FROM transfer_noted WHERE id = ANY(%s)"
-_NOTE_SQL = "INSERT INTO transfer_noted SELECT unnest(%s::uuid[])"
-_BEGIN = "CREATE TEMPORARY TABLE IF NOT EXISTS transfer_noted (id uuid PRIMARY KEY)"
-_EMPTY = "TRUNCATE transfer_noted"
-_END = "DROP TABLE IF EXISTS pg_temp.transfer_noted"
+_NEW = "transfer_noted"
+_BEGIN = f"DROP TABLE IF EXISTS pg_temp.{_NEW}; CREATE TEMPORARY TABLE {_NEW} (id uuid PRIMARY KEY)"
+_NOTE_SQL = f"INSERT INTO {_NEW} SELECT unnest(%s::uuid[])"
+# For each id: the scope of the topic, and whether this import creates it.
+_KNOWN_SQL = """
+SELECT d.id, s.path, d.id IN (SELECT {created})
+FROM unnest(%(ids)s::uuid[]) AS d (id) LEFT JOIN memory_topic t ON t.id = d.id
+LEFT JOIN memory_scope s ON s.id = t.scope_id
+"""
+_CHECKED = f"id FROM {_NEW} WHERE id = ANY(%(ids)s)"
+_IMPORTED = "topic_id FROM memory_importedtopic WHERE topic_id = ANY(%(ids)s) AND job_id = %(job)s"
 
 
 class _Found(NamedTuple):
@@ -43,50 +48,42 @@ class _Found(NamedTuple):
     erased: set[uuid.UUID]
 
 
-class Target:
-    """The store into which lines are imported. A check has no ``job_id``, and uses the target as a context manager on
-    one connection."""
+@contextmanager
+def topics_noted() -> Iterator[None]:
+    """Let ``lines_reasons`` note the topics that an import would create, for a check on one connection."""
+    with connection.cursor() as cursor:
+        cursor.execute(_BEGIN)
+        try:
+            yield
+        finally:
+            cursor.execute(f"DROP TABLE {_NEW}")
 
-    def __init__(self, principal: Principal, job_id: uuid.UUID | None = None) -> None:
-        self._principal, self._job_id = principal, job_id
 
-    def __enter__(self) -> Self:
-        self._execute(_BEGIN)
-        self._execute(_EMPTY)
-        return self
-
-    def __exit__(self, *_problem: object) -> None:
-        self._execute(_END)
-
-    def reasons(self, lines: Sequence[Any]) -> list[str]:
-        """Return for each line ``BROUGHT`` or the reason why it is not imported. All lines must be of one kind. One
-        query for policies, four for other kinds, and one more to check topics."""
-        if lines and isinstance(lines[0], PolicyLine):
-            present = policy_scopes([line.scope for line in lines])
-            return [THERE if line.scope in present else BROUGHT for line in lines]
-        found = self._ids_find({topic for line in lines for ends in line_topics(line) for topic in ends})
+def lines_reasons(lines: Sequence[Any], *, principal: Principal, job_id: uuid.UUID | None = None) -> list[str]:
+    """Return for each line ``BROUGHT`` or the reason why it is not imported. All lines must be of one kind. A check has
+    no ``job_id`` and needs ``topics_noted``. One query for policies, three for other kinds, and one more to check
+    topics."""
+    if lines and isinstance(lines[0], PolicyLine):
+        present = policy_scopes([line.scope for line in lines])
+        return [THERE if line.scope in present else BROUGHT for line in lines]
+    ids = list({topic for line in lines for ends in line_topics(line) for topic in ends})
+    with connection.cursor() as cursor:
+        cursor.execute(_KNOWN_SQL.format(created=_IMPORTED if job_id else _CHECKED), {"ids": ids, "job": job_id})
+        rows = cursor.fetchall()
+        imported = {topic for topic, _scope, new in rows if new}
+        cursor.execute(ERASED_SQL, [[str(topic) for topic in ids]])
+        found = _Found(
+            stored={topic for topic, scope, _new in rows if scope},
+            here=imported | {topic for topic, scope, _new in rows if scope and principal.sees(scope)},
+            imported=imported,
+            erased={row[0] for row in cursor.fetchall()},
+        )
+        found.stored.update(ids_of_others(cursor, ids))
         reasons = [_reason(line, found) for line in lines]
-        if self._job_id is None and lines and isinstance(lines[0], TopicHistory):
+        if job_id is None and isinstance(lines[0], TopicHistory):
             new = [line.id for line, why in zip(lines, reasons, strict=True) if why == BROUGHT]
-            self._execute(_NOTE_SQL, new)
-        return reasons
-
-    def _ids_find(self, ids: Collection[uuid.UUID]) -> _Found:
-        wanted = list(ids)
-        erased = self._execute(ERASED_SQL, [str(each) for each in wanted])
-        stored = dict(self._execute(_STORED_SQL, wanted))
-        with connection.cursor() as cursor:
-            others = ids_of_others(cursor, wanted)
-        own = (_NOTED_SQL, wanted) if self._job_id is None else (_IMPORTED_SQL, wanted, self._job_id)
-        imported = {row[0] for row in self._execute(*own)}
-        seen = {topic for topic, scope in stored.items() if self._principal.sees(scope)}
-        return _Found({*stored, *others}, seen | imported, imported, {row[0] for row in erased})
-
-    @staticmethod
-    def _execute(sql: str, *values: Any) -> list[Any]:
-        with connection.cursor() as cursor:
-            cursor.execute(sql, list(values) or None)
-            return cursor.fetchall() if cursor.description else []
+            cursor.execute(_NOTE_SQL, [new])
+    return reasons
 
 
 def _reason(line: Any, found: _Found) -> str:
@@ -108,7 +105,7 @@ def lines_import(lines: Sequence[Any], *, job: ImportJob, principal: Principal, 
     """Write those of ``lines`` that can be imported, and return the number of lines by outcome. All lines must be of
     one kind. A constant number of statements, except for policies. Needs a transaction that blocks purges
     (``purges_wait``). Raises the errors of the functions that write."""
-    reasons = Target(principal, job.pk).reasons(lines)
+    reasons = lines_reasons(lines, principal=principal, job_id=job.pk)
     new = [line for line, why in zip(lines, reasons, strict=True) if why == BROUGHT]
     if new:
         _write(lines[0].type, _masked(new), job=job, principal=principal, now=now)

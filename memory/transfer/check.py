@@ -8,6 +8,8 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from memory.access.principal import Principal
 from memory.core.errors import MemoryProblem, RequestRefused, ValueRefused
 from memory.core.problem_codes import ProblemCode
@@ -16,8 +18,8 @@ from memory.ingest.history import OlderRevisions, PastMerge, TopicHistory
 from memory.policy.draft import draft_check
 from memory.policy.effective import policies_current
 from memory.policy.restore import policy_drafted
-from memory.transfer.batches import Target
-from memory.transfer.digest import file_digest, file_is
+from memory.transfer.batches import lines_reasons, topics_noted
+from memory.transfer.digest import file_digest
 from memory.transfer.importers import IMPORTERS
 from memory.transfer.importers.guess import archive_refuse
 from memory.transfer.importers.importer import Importer
@@ -38,7 +40,7 @@ from memory.transfer.lines import (
 from memory.transfer.report import BROUGHT, ImportReport, Progress
 
 _PAUSES = "Schedules follow the policies of the file: one that was paused there is not paused here."
-_LINES = {FORMAT: Header, **MODELS, END: End}
+_LINES: dict[str, type[BaseModel]] = {FORMAT: Header, **MODELS, END: End}
 _ORDER = list(_LINES)
 
 
@@ -65,7 +67,7 @@ def import_check(
         else:
             where = principal.scope_chosen(scope)
             report = foreign.check(path, scope=where, principal=principal, now=now, progress=progress)
-        if not file_is(path, seen):
+        if file_digest(path) != seen:
             raise RequestRefused(
                 f"{path.name} was changed while it was read. Import it again.", code=ProblemCode.FILE_CHANGED
             )
@@ -93,11 +95,11 @@ def _export_check(path: Path, *, principal: Principal, size: int, progress: Prog
     report = ImportReport(FORMAT)
     checker = Checker(principal)
     # There is no transaction, because it would delay vacuum.
-    with path.open("rb") as file, Target(principal) as target:
+    with path.open("rb") as file, topics_noted():
         try:
             for batch in lines_batches(file):
                 if lines := checker.batch(batch):
-                    reasons = target.reasons(lines)
+                    reasons = lines_reasons(lines, principal=principal)
                     if batch.kind == "policy":
                         new = [n for n, why in enumerate(reasons) if why == BROUGHT]
                         checker.policies({batch.first + n: lines[n] for n in new})

@@ -8,11 +8,10 @@ from typing import NamedTuple
 
 
 class Digest(NamedTuple):
-    """The SHA-256 of a file, its size in bytes, and file system metadata that every write changes (``stamp``)."""
+    """The SHA-256 of a file, and its size in bytes."""
 
     sha256: str
     size: int
-    stamp: tuple[int, ...]
 
 
 def file_digest(path: Path) -> Digest:
@@ -20,13 +19,7 @@ def file_digest(path: Path) -> Digest:
     found = os.stat(path)
     # The change time (ctime) is compared too, because programs can set the time of a write (mtime).
     stamp = found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
-    return Digest(_sha256(path, stamp), found.st_size, stamp)
-
-
-def file_is(path: Path, seen: Digest) -> bool:
-    """Return whether a file still has the content of ``seen``. Reads the file only if the file system reports a change.
-    Raises ``OSError``."""
-    return file_digest(path).sha256 == seen.sha256
+    return Digest(_sha256(path, stamp), found.st_size)
 
 
 # Cached, so that an import of many steps hashes its file once per process.
