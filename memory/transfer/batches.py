@@ -4,7 +4,7 @@ import would create."""
 
 import datetime as dt
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -36,6 +36,15 @@ LEFT JOIN memory_scope s ON s.id = t.scope_id
 """
 _CHECKED = f"id FROM {_NEW} WHERE id = ANY(%(ids)s)"
 _IMPORTED = "topic_id FROM memory_importedtopic WHERE topic_id = ANY(%(ids)s) AND job_id = %(job)s"
+
+
+# The functions that write what belongs to topics.
+_ADD: dict[str, Callable[..., None]] = {
+    "history": history.revisions_add,
+    "reference": history.references_add,
+    "merged": history.merges_add,
+    "link": history.links_add,
+}
 
 
 class _Found(NamedTuple):
@@ -113,27 +122,18 @@ def lines_import(lines: Sequence[Any], *, job: ImportJob, principal: Principal, 
 
 
 def _write(kind: str, lines: Sequence[Any], *, job: ImportJob, principal: Principal, now: dt.datetime) -> None:
-    with connection.cursor() as cursor:
-        match kind:
-            case "policy":
-                try:
-                    policies_restore({line.scope: line.versions for line in lines}, now=now)
-                except MemoryProblem as problem:
-                    raise LineProblem(
-                        f"The policies of the file cannot be in force here. {problem.sentence}"
-                    ) from problem
-            case "topic":
-                reason = f"import {job.pk}" + (f": {job.reason}" if job.reason else "")
-                history.history_ingest(lines, principal=principal, reason=reason, now=now)
-                ImportedTopic.objects.bulk_create(ImportedTopic(topic_id=line.id, job=job) for line in lines)
-            case "history":
-                history.revisions_add(lines, cursor=cursor)
-            case "reference":
-                history.references_add(lines, cursor=cursor)
-            case "merged":
-                history.merges_add(lines, cursor=cursor)
-            case "link":
-                history.links_add(lines, cursor=cursor)
+    if kind == "policy":
+        try:
+            policies_restore({line.scope: line.versions for line in lines}, now=now)
+        except MemoryProblem as problem:
+            raise LineProblem(f"The policies of the file cannot be in force here. {problem.sentence}") from problem
+    elif kind == "topic":
+        reason = f"import {job.pk}" + (f": {job.reason}" if job.reason else "")
+        history.history_ingest(lines, principal=principal, reason=reason, now=now)
+        ImportedTopic.objects.bulk_create(ImportedTopic(topic_id=line.id, job=job) for line in lines)
+    else:
+        with connection.cursor() as cursor:
+            _ADD[kind](lines, cursor=cursor)
 
 
 def _masked(lines: Sequence[Any]) -> Sequence[Any]:

@@ -6,20 +6,17 @@ from collections.abc import Sequence
 from django.db import connection
 
 from memory.ingest.items import IngestItem
-from memory.models import Link
+from memory.models import Link, Topic
 from memory.transfer.batches import ERASED_SQL
 
 Ids = set[uuid.UUID]
-
-_THERE_SQL = "SELECT id FROM memory_topic WHERE id = ANY(%s)"
 
 
 def ids_known(ids: Sequence[uuid.UUID]) -> tuple[Ids, Ids]:
     """Return two parts of ``ids``: the ids of existing topics in any scope, and the ids that a purge has erased. Two
     queries."""
+    there = set(Topic.objects.filter(pk__in=ids).values_list("pk", flat=True))
     with connection.cursor() as cursor:
-        cursor.execute(_THERE_SQL, [list(ids)])
-        there = {row[0] for row in cursor.fetchall()}
         cursor.execute(ERASED_SQL, [[str(each) for each in ids]])
         return there, {row[0] for row in cursor.fetchall()}
 
