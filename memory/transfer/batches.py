@@ -4,6 +4,7 @@ import would create."""
 
 import datetime as dt
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -118,7 +119,7 @@ def lines_import(lines: Sequence[Any], *, job: ImportJob, principal: Principal, 
     new = [line for line, why in zip(lines, reasons, strict=True) if why == BROUGHT]
     if new:
         _write(lines[0].type, _masked(new), job=job, principal=principal, now=now)
-    return {why: reasons.count(why) for why in dict.fromkeys(reasons)}
+    return dict(Counter(reasons))
 
 
 def _write(kind: str, lines: Sequence[Any], *, job: ImportJob, principal: Principal, now: dt.datetime) -> None:

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import uuid
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from graphlib import CycleError, TopologicalSorter
@@ -37,7 +38,7 @@ from memory.transfer.lines import (
     line_parse,
     lines_batches,
 )
-from memory.transfer.report import BROUGHT, ImportReport, Progress
+from memory.transfer.report import BROUGHT, ImportReport, Progress, counts_add
 
 _PAUSES = "Schedules follow the policies of the file: one that was paused there is not paused here."
 _LINES: dict[str, type[BaseModel]] = {FORMAT: Header, **MODELS, END: End}
@@ -103,8 +104,7 @@ def _export_check(path: Path, *, principal: Principal, size: int, progress: Prog
                     if batch.kind == "policy":
                         new = [n for n, why in enumerate(reasons) if why == BROUGHT]
                         checker.policies({batch.first + n: lines[n] for n in new})
-                    for why in dict.fromkeys(reasons):
-                        report.count(batch.kind, why, reasons.count(why))
+                    counts_add(report.sorts, {batch.kind: Counter(reasons)})
                 if progress is not None:
                     progress(batch.offset, size)
             checker.end()

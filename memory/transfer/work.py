@@ -25,12 +25,10 @@ from memory.transfer.batches import lines_import
 from memory.transfer.check import import_check
 from memory.transfer.digest import file_digest
 from memory.transfer.importers import IMPORTERS
-from memory.transfer.importers.known import ids_known, item_id, items_new
+from memory.transfer.importers.known import item_counts, items_new
 from memory.transfer.importing import import_checked
 from memory.transfer.lines import FORMAT, MODELS, Lines, line_parse, lines_batches
-from memory.transfer.report import BROUGHT, ERASED, THERE, Progress, counts_add
-
-Counts = dict[str, dict[str, int]]
+from memory.transfer.report import Counts, Progress, counts_add
 
 _CHANGED = "The file has changed since it was checked."
 _MISSING = "The file no longer exists. Import it again to continue."
@@ -159,24 +157,17 @@ def _lines_work(batch: Lines, job: ImportJob, principal: Principal, *, now: dt.d
 
 def _items_work(given: Sequence[IngestItem], job: ImportJob, principal: Principal, *, now: dt.datetime) -> Counts:
     """Ingest items of another system's file, except items whose topics exist or were erased."""
-    counts: Counts = {}
-    named = {item_id(item) for item in given if item.placement == "new_topic"}
-    there, erased = ids_known(
-        list({item_id(item) for item in given} | {edge.to_topic_id for item in given for edge in item.edges})
-    )
-    counts_add(counts, {"topic": {THERE: len(named & there - erased), ERASED: len(named & erased)}})
-    items = items_new(given, there=there, erased=erased)
-    prepared = ingest_prepare(items, principal=principal, now=now, defer=True)
+    counts, items = items_new(given)
     made: list[uuid.UUID] = []
+    prepared = ingest_prepare(items, principal=principal, now=now, defer=True)
     for item, outcome in zip(items, ingest_apply(prepared, principal=principal, now=now, defer=True), strict=True):
         if isinstance(outcome, ItemReply):
             made += [outcome.topic_id] if item.placement == "new_topic" else []
-            counts_add(counts, {"field": {BROUGHT: len(item.fields)}, "link": {BROUGHT: len(item.edges)}})
+            counts_add(counts, item_counts(item))
         else:
             counts_add(counts, {"topic": {_refused(outcome): 1}})
-    counts_add(counts, {"topic": {BROUGHT: len(made)}})
     ImportedTopic.objects.bulk_create(ImportedTopic(topic_id=topic_id, job=job) for topic_id in dict.fromkeys(made))
-    return {kind: {why: times for why, times in own.items() if times} for kind, own in counts.items()}
+    return counts
 
 
 def _refused(outcome: object) -> str:

@@ -15,8 +15,8 @@ from memory.ingest.items import IngestItem
 from memory.policy.effective import policies_current
 from memory.transfer.forecast import Forecast
 from memory.transfer.importers.draft import Draft
-from memory.transfer.importers.known import ids_known, item_id
-from memory.transfer.report import BROUGHT, ERASED, MAX_PROBLEMS, THERE, ImportReport, Progress
+from memory.transfer.importers.known import item_counts, items_new
+from memory.transfer.report import MAX_PROBLEMS, ImportReport, Progress, counts_add
 
 # Small enough that a killed worker loses little, large enough to keep the embedder busy.
 BATCH = 200
@@ -90,7 +90,12 @@ class Importer:
                 _clauses_add(notes, draft.notes)
             found = [draft.item for draft in drafts if draft.item is not None]
             items += len(found)
-            _items_count(report, found, forecast)
+            counts, new = items_new(found, check=True)
+            for item in new:
+                counts_add(counts, item_counts(item))
+                if item.placement == "new_topic":
+                    forecast.add(item)
+            counts_add(report.sorts, counts)
             report.lines = drafts[-1].number
             if progress is not None:
                 progress(drafts[-1].offset, report.size)
@@ -111,21 +116,6 @@ class Importer:
         for drafts in _chunks(itertools.islice(self.drafts(path, scope=scope, now=now), done, None)):
             items = [draft.item for draft in drafts if draft.item is not None]
             yield Batch(items, drafts[-1].offset, drafts[-1].number)
-
-
-def _items_count(report: ImportReport, items: list[IngestItem], forecast: Forecast) -> None:
-    there, erased = ids_known([item_id(item) for item in items])
-    for item in items:
-        if item.placement != "new_topic":
-            report.count("link", BROUGHT, len(item.edges))
-            continue
-        topic_id = item_id(item)
-        why = ERASED if topic_id in erased else THERE if topic_id in there else BROUGHT
-        report.count("topic", why)
-        if why == BROUGHT:
-            report.count("field", why, len(item.fields))
-            report.count("link", why, len(item.edges))
-            forecast.add(item)
 
 
 def _clauses_add(counted: Clauses, found: list[tuple[str, str]]) -> None:
