@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.db import connection
 
@@ -48,16 +48,6 @@ _ADD: dict[str, Callable[..., None]] = {
 }
 
 
-class _Found(NamedTuple):
-    """Sets of ids. ``stored`` are in use in any scope. ``here`` are topics that the caller sees or that this import
-    creates. ``imported`` are topics that this import creates. ``erased`` are topics that were purged."""
-
-    stored: set[uuid.UUID]
-    here: set[uuid.UUID]
-    imported: set[uuid.UUID]
-    erased: set[uuid.UUID]
-
-
 @contextmanager
 def topics_noted() -> Iterator[None]:
     """Let ``lines_reasons`` note the topics that an import would create, for a check on one connection."""
@@ -80,35 +70,30 @@ def lines_reasons(lines: Sequence[Any], *, principal: Principal, job_id: uuid.UU
     with connection.cursor() as cursor:
         cursor.execute(_KNOWN_SQL.format(created=_IMPORTED if job_id else _CHECKED), {"ids": ids, "job": job_id})
         rows = cursor.fetchall()
-        imported = {topic for topic, _scope, new in rows if new}
         cursor.execute(ERASED_SQL, [[str(topic) for topic in ids]])
-        found = _Found(
-            stored={topic for topic, scope, _new in rows if scope},
-            here=imported | {topic for topic, scope, _new in rows if scope and principal.sees(scope)},
-            imported=imported,
-            erased={row[0] for row in cursor.fetchall()},
-        )
-        found.stored.update(ids_of_others(cursor, ids))
-        reasons = [_reason(line, found) for line in lines]
+        erased = {row[0] for row in cursor.fetchall()}
+        # In use in any scope; created by this import; seen by the caller or created by this import.
+        stored = {topic for topic, scope, _new in rows if scope} | ids_of_others(cursor, ids)
+        imported = {topic for topic, _scope, new in rows if new}
+        here = imported | {topic for topic, scope, _new in rows if scope and principal.sees(scope)}
+
+        def reason(line: Any) -> str:
+            owners, others = line_topics(line)
+            if owners & erased:
+                return ERASED
+            if isinstance(line, TopicHistory):
+                return THERE if owners & stored else BROUGHT
+            if not owners <= here:
+                return MISSING
+            if not owners & imported:
+                return THERE
+            return ERASED if others & erased else BROUGHT if others <= here else MISSING
+
+        reasons = [reason(line) for line in lines]
         if job_id is None and isinstance(lines[0], TopicHistory):
             new = [line.id for line, why in zip(lines, reasons, strict=True) if why == BROUGHT]
             cursor.execute(_NOTE_SQL, [new])
     return reasons
-
-
-def _reason(line: Any, found: _Found) -> str:
-    owners, others = line_topics(line)
-    if owners & found.erased:
-        return ERASED
-    if isinstance(line, TopicHistory):
-        return THERE if owners & found.stored else BROUGHT
-    if not owners <= found.here:
-        return MISSING
-    if not owners & found.imported:
-        return THERE
-    if others & found.erased:
-        return ERASED
-    return BROUGHT if others <= found.here else MISSING
 
 
 def lines_import(lines: Sequence[Any], *, job: ImportJob, principal: Principal, now: dt.datetime) -> dict[str, int]:

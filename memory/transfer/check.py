@@ -1,13 +1,16 @@
 """Checks a file before it is imported: parses every line and counts the outcomes."""
 
 import datetime as dt
+import hashlib
+import os
 import uuid
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
@@ -20,7 +23,6 @@ from memory.policy.draft import draft_check
 from memory.policy.effective import policies_current
 from memory.policy.restore import policy_drafted
 from memory.transfer.batches import lines_reasons, topics_noted
-from memory.transfer.digest import file_digest
 from memory.transfer.importers import IMPORTERS
 from memory.transfer.importers.guess import archive_refuse
 from memory.transfer.importers.importer import Importer
@@ -43,6 +45,28 @@ from memory.transfer.report import BROUGHT, ImportReport, Progress, counts_add
 _PAUSES = "Schedules follow the policies of the file: one that was paused there is not paused here."
 _LINES: dict[str, type[BaseModel]] = {FORMAT: Header, **MODELS, END: End}
 _ORDER = list(_LINES)
+
+
+class Digest(NamedTuple):
+    """The SHA-256 of a file, and its size in bytes."""
+
+    sha256: str
+    size: int
+
+
+def file_digest(path: Path) -> Digest:
+    """Return the digest of a file. Reads the file only if it has changed since the last call. Raises ``OSError``."""
+    found = os.stat(path)
+    # The change time (ctime) is compared too, because programs can set the time of a write (mtime).
+    stamp = found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return Digest(_sha256(path, stamp), found.st_size)
+
+
+# Cached, so that an import of many steps hashes its file once per process.
+@lru_cache(maxsize=16)
+def _sha256(path: Path, _stamp: tuple[int, ...]) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def import_check(

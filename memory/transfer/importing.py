@@ -17,8 +17,7 @@ from memory.models import ImportedTopic, ImportJob
 from memory.models.locks import Lock, lock_wait
 from memory.policy.rekey import half_lives_stray_check
 from memory.stores.pending import work_pending
-from memory.transfer.check import import_check, importer_of
-from memory.transfer.digest import file_digest
+from memory.transfer.check import file_digest, import_check, importer_of
 from memory.transfer.lines import FORMAT
 from memory.transfer.report import ImportReport, Progress
 

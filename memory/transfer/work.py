@@ -22,8 +22,7 @@ from memory.jobs.resumable import JobFailed, Status, job_at_work, job_end, job_h
 from memory.models import ImportedTopic, ImportJob
 from memory.policy.rekey import half_lives_stray_check
 from memory.transfer.batches import lines_import
-from memory.transfer.check import import_check
-from memory.transfer.digest import file_digest
+from memory.transfer.check import file_digest, import_check
 from memory.transfer.importers import IMPORTERS
 from memory.transfer.importers.known import item_counts, items_new
 from memory.transfer.importing import import_checked

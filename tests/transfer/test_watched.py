@@ -13,8 +13,7 @@ from memory.models import AuditEvent, ImportJob
 from memory.stores.models import StoreRole
 from memory.transfer import importing as importing_room
 from memory.transfer import lines as lines_room
-from memory.transfer.check import import_check
-from memory.transfer.digest import file_digest
+from memory.transfer.check import file_digest, import_check
 from memory.transfer.importing import import_cancel, import_confirm, import_offer, import_start
 from memory.transfer.uploads import upload_discard, uploads_folder
 from memory.transfer.work import import_work
