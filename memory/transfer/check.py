@@ -189,7 +189,7 @@ class Checker:
             ) from problem
 
     def _line(self, kind: str, line: bytes) -> Any:
-        if not self._place[1] and kind != FORMAT:
+        if self._place[0] < 0 and kind != FORMAT:
             raise LineProblem('This is not an export of MemState, which begins with {"type":"memstate".')
         if kind not in _LINES:
             raise LineProblem(
@@ -202,7 +202,7 @@ class Checker:
         if isinstance(parsed, OlderRevisions):
             self._history(parsed)
             return parsed
-        place = _ORDER.index(kind), line_key(parsed)
+        place = _ORDER.index(kind), line_key(kind, parsed)
         if place <= self._place or (isinstance(parsed, PastMerge) and parsed.topic in self._merged):
             raise LineProblem(f"This {kind} line is out of order or a duplicate.")
         self._place = place
