@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -47,19 +47,11 @@ _LINES: dict[str, type[BaseModel]] = {FORMAT: Header, **MODELS, END: End}
 _ORDER = list(_LINES)
 
 
-class Digest(NamedTuple):
-    """The SHA-256 of a file, and its size in bytes."""
-
-    sha256: str
-    size: int
-
-
-def file_digest(path: Path) -> Digest:
-    """Return the digest of a file. Reads the file only if it has changed since the last call. Raises ``OSError``."""
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file. Reads the file only if it has changed since the last call. Raises ``OSError``."""
     found = os.stat(path)
     # The change time (ctime) is compared too, because programs can set the time of a write (mtime).
-    stamp = found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
-    return Digest(_sha256(path, stamp), found.st_size)
+    return _sha256(path, (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
 
 
 # Cached, so that an import of many steps hashes its file once per process.
@@ -84,24 +76,31 @@ def import_check(
     ``RequestRefused`` for a file that is unreadable or changes while it is read."""
     principal.require("operator")
     foreign = importer_of(source)
-    try:
+    with file_reading(path):
         archive_refuse(path)
-        seen = file_digest(path)
+        digest, size = file_digest(path), path.stat().st_size
         if foreign is None:
-            report = _export_check(path, principal=principal, size=seen.size, progress=progress)
+            report = _export_check(path, principal=principal, size=size, progress=progress)
         else:
             where = principal.scope_chosen(scope)
             report = foreign.check(path, scope=where, principal=principal, now=now, progress=progress)
-        if file_digest(path) != seen:
+        if file_digest(path) != digest:
             raise RequestRefused(
                 f"{path.name} was changed while it was read. Import it again.", code=ProblemCode.FILE_CHANGED
             )
+    report.digest, report.size = digest, size
+    return report
+
+
+@contextmanager
+def file_reading(path: Path) -> Iterator[None]:
+    """Raise ``RequestRefused`` instead of ``OSError``."""
+    try:
+        yield
     except OSError as problem:
         raise RequestRefused(
             f"{path.name} cannot be read: {problem.strerror}.", code=ProblemCode.FILE_UNREADABLE
         ) from problem
-    report.source, report.digest, report.size = source, seen.sha256, seen.size
-    return report
 
 
 def importer_of(name: str) -> Importer | None:

@@ -1,9 +1,7 @@
 """The result of checking a file: what an import would write and what it would skip."""
 
-import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 # Called with the number of processed bytes and the size of the file.
 Progress = Callable[[int, int], object]
@@ -39,15 +37,6 @@ class ImportReport:
     def total(self, why: str) -> int:
         """Return the number of lines of all kinds with this outcome."""
         return sum(counts.get(why, 0) for counts in self.sorts.values())
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the report as JSON."""
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def of(cls, members: dict[str, Any]) -> "ImportReport":
-        """Return a report from its JSON."""
-        return cls(**members)
 
 
 def counts_add(counts: Counts, more: Counts) -> None:

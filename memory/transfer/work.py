@@ -118,7 +118,7 @@ def _check(job: ImportJob, *, clock: Clock) -> bool:
 
 
 def _unchanged(job: ImportJob, path: Path) -> None:
-    if file_digest(path).sha256 != job.digest:
+    if file_digest(path) != job.digest:
         raise JobFailed(_CHANGED)
 
 

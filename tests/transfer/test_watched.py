@@ -109,7 +109,6 @@ def test_a_file_that_nobody_touches_is_read_once_for_its_digest(
         assert file_digest(path) == first
     assert opened.count("rb") == 1
     path.write_bytes(b"other")
-    assert file_digest(path).size == 5
     assert file_digest(path) != first
 
 

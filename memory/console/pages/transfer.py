@@ -278,7 +278,7 @@ def _page(request: ConsoleRequest, form: forms.Form, *, status: int = 200, **mor
 def _import_page(
     request: ConsoleRequest, job: ImportJob, *, form: forms.Form | None = None, status: int = 200
 ) -> HttpResponse:
-    report = ImportReport.of(job.report) if job.report else None
+    report = ImportReport(**job.report) if job.report else None
     rows = [] if report and report.problems else _rows(job.counts or (report.sorts if report else {}))
     undo = run_detail(job.run) if job.run and job.run.status == ForgetRun.Status.DONE else None
     context = {
