@@ -2,6 +2,8 @@
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -21,7 +23,6 @@ class FolderUpload(FileUploadHandler):
         self.folder, self.limit = folder, limit
         self.path: Path | None = None
         self.refused = ""
-        self._size = 0
         self._stream: IO[bytes] | None = None
 
     def new_file(self, *args: Any, **kwargs: Any) -> None:
@@ -29,34 +30,27 @@ class FolderUpload(FileUploadHandler):
         super().new_file(*args, **kwargs)
         if self.path is not None:
             self._stop("Upload one file at a time.")
-        try:
+        with self._storing():
             number, name = tempfile.mkstemp(prefix=PREFIX, dir=self.folder)
-        except OSError as problem:
-            self._stop(f"The file cannot be stored: {problem.strerror}.")
-        self.path, self._stream = Path(name), os.fdopen(number, "wb")
+            self.path, self._stream = Path(name), os.fdopen(number, "wb")
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
         """Write a chunk. Stop the upload if the file is too large."""
         assert self._stream is not None
-        self._size += len(raw_data)
-        if self._size > self.limit:
+        if start + len(raw_data) > self.limit:
             self._stop(
                 f"This file is larger than the limit of {self.limit:,} bytes (MEMSTATE_MAX_IMPORT_BYTES). "
                 "Use manage.py import for larger files."
             )
-        try:
+        with self._storing():
             self._stream.write(raw_data)
-        except OSError as problem:
-            self._stop(f"The file cannot be stored: {problem.strerror}.")
 
     def file_complete(self, file_size: int) -> "UploadedFile[bytes] | None":
         """Return the name and size of the file for the form. The content is at ``path``."""
         if self._stream is None:
             return None
-        try:
+        with self._storing():
             self._stream.close()
-        except OSError as problem:
-            self._stop(f"The file cannot be stored: {problem.strerror}.")
         return UploadedFile(None, self.file_name, self.content_type, file_size)
 
     def upload_interrupted(self) -> None:
@@ -74,6 +68,13 @@ class FolderUpload(FileUploadHandler):
     def take(self) -> None:
         """Hand the file over to the caller, who must remove it."""
         self.path = None
+
+    @contextmanager
+    def _storing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as problem:
+            self._stop(f"The file cannot be stored: {problem.strerror}.")
 
     def _stop(self, sentence: str) -> None:
         self.refused = sentence

@@ -55,8 +55,8 @@ class ImportJob(Job):
 
     @property
     def position(self) -> Any:
-        """The number of bytes that were read."""
-        return self.offset
+        """The number of finished lines."""
+        return self.done
 
     @property
     def progress_text(self) -> str:

@@ -1,11 +1,18 @@
 """Checks a file before it is imported: parses every line and counts the outcomes."""
 
 import datetime as dt
+import hashlib
+import os
 import uuid
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel
 
 from memory.access.principal import Principal
 from memory.core.errors import MemoryProblem, RequestRefused, ValueRefused
@@ -15,8 +22,7 @@ from memory.ingest.history import OlderRevisions, PastMerge, TopicHistory
 from memory.policy.draft import draft_check
 from memory.policy.effective import policies_current
 from memory.policy.restore import policy_drafted
-from memory.transfer.batches import Target
-from memory.transfer.digest import file_digest, file_is
+from memory.transfer.batches import lines_reasons, topics_noted
 from memory.transfer.importers import IMPORTERS
 from memory.transfer.importers.guess import archive_refuse
 from memory.transfer.importers.importer import Importer
@@ -34,10 +40,25 @@ from memory.transfer.lines import (
     line_parse,
     lines_batches,
 )
-from memory.transfer.report import BROUGHT, ImportReport, Progress
+from memory.transfer.report import BROUGHT, ImportReport, Progress, counts_add
 
 _PAUSES = "Schedules follow the policies of the file: one that was paused there is not paused here."
-_ORDER = list(MODELS)
+_LINES: dict[str, type[BaseModel]] = {FORMAT: Header, **MODELS, END: End}
+_ORDER = list(_LINES)
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file. Reads the file only if it has changed since the last call. Raises ``OSError``."""
+    found = os.stat(path)
+    # The change time (ctime) is compared too, because programs can set the time of a write (mtime).
+    return _sha256(path, (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
+
+
+# Cached, so that an import of many steps hashes its file once per process.
+@lru_cache(maxsize=16)
+def _sha256(path: Path, _stamp: tuple[int, ...]) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def import_check(
@@ -55,24 +76,31 @@ def import_check(
     ``RequestRefused`` for a file that is unreadable or changes while it is read."""
     principal.require("operator")
     foreign = importer_of(source)
-    try:
+    with file_reading(path):
         archive_refuse(path)
-        seen = file_digest(path)
+        digest, size = file_digest(path), path.stat().st_size
         if foreign is None:
-            report = _export_check(path, principal=principal, size=seen.size, progress=progress)
+            report = _export_check(path, principal=principal, size=size, progress=progress)
         else:
             where = principal.scope_chosen(scope)
             report = foreign.check(path, scope=where, principal=principal, now=now, progress=progress)
-        if not file_is(path, seen):
+        if file_digest(path) != digest:
             raise RequestRefused(
                 f"{path.name} was changed while it was read. Import it again.", code=ProblemCode.FILE_CHANGED
             )
+    report.digest, report.size = digest, size
+    return report
+
+
+@contextmanager
+def file_reading(path: Path) -> Iterator[None]:
+    """Raise ``RequestRefused`` instead of ``OSError``."""
+    try:
+        yield
     except OSError as problem:
         raise RequestRefused(
             f"{path.name} cannot be read: {problem.strerror}.", code=ProblemCode.FILE_UNREADABLE
         ) from problem
-    report.source, report.digest, report.size = source, seen.sha256, seen.size
-    return report
 
 
 def importer_of(name: str) -> Importer | None:
@@ -91,16 +119,15 @@ def _export_check(path: Path, *, principal: Principal, size: int, progress: Prog
     report = ImportReport(FORMAT)
     checker = Checker(principal)
     # There is no transaction, because it would delay vacuum.
-    with path.open("rb") as file, Target(principal) as target:
+    with path.open("rb") as file, topics_noted():
         try:
             for batch in lines_batches(file):
                 if lines := checker.batch(batch):
-                    reasons = target.reasons(lines)
+                    reasons = lines_reasons(lines, principal=principal)
                     if batch.kind == "policy":
                         new = [n for n, why in enumerate(reasons) if why == BROUGHT]
                         checker.policies({batch.first + n: lines[n] for n in new})
-                    for why in dict.fromkeys(reasons):
-                        report.count(batch.kind, why, reasons.count(why))
+                    counts_add(report.sorts, {batch.kind: Counter(reasons)})
                 if progress is not None:
                     progress(batch.offset, size)
             checker.end()
@@ -118,8 +145,8 @@ class Checker:
     def __init__(self, principal: Principal) -> None:
         self.lines = 0
         self._principal = principal
-        self._header = self._ended = False
-        self._place: tuple[int, tuple[Any, ...]] = (0, ())
+        # The kind and the key of the last line.
+        self._place: tuple[int, tuple[Any, ...]] = (-1, ())
         # ``_topic`` is the last topic that was read. Its older revisions must follow. ``_missing`` maps the name of
         # each field with missing revisions to (revisions read, revisions expected).
         self._topic: uuid.UUID | None = None
@@ -134,9 +161,8 @@ class Checker:
         for number, line in enumerate(batch.lines, start=batch.first):
             self.lines = number
             with _line_number_added(number):
-                if (parsed := self._line(batch.kind, line)) is not None:
-                    read.append(parsed)
-        return read
+                read.append(self._line(batch.kind, line))
+        return read if batch.kind in MODELS else []
 
     def policies(self, lines: dict[int, PolicyLine]) -> None:
         """Check the policies that an import would write. ``lines`` maps line numbers to these policies. Raises
@@ -148,66 +174,60 @@ class Checker:
 
     def end(self) -> None:
         """Raise ``LineProblem`` if the file is incomplete or inconsistent."""
-        if not self._ended:
+        if self._place[0] < _ORDER.index(END):
             what = "The file is empty" if not self.lines else f"The file ends after line {self.lines:,}"
             raise LineProblem(f"{what}, so the last line of an export is missing. Make the export again.")
         for number, scope in self._policies:
             with _line_number_added(number, f"The policy of {scope} is not valid here. "):
                 draft_check(self._drafted, scope)
-        done: set[uuid.UUID] = set()
-        for topic in self._merged:
-            chain: list[uuid.UUID] = []
-            while topic in self._merged and topic not in done:
-                done.add(topic)
-                chain.append(topic)
-                topic = self._merged[topic]
-            if topic in chain:
-                raise LineProblem(f"Merges of this file form a cycle, for instance from memory {topic}.")
+        try:
+            TopologicalSorter({topic: [into] for topic, into in self._merged.items()}).prepare()
+        except CycleError as problem:
+            raise LineProblem(
+                f"Merges of this file form a cycle, for instance from memory {problem.args[1][0]}."
+            ) from problem
 
     def _line(self, kind: str, line: bytes) -> Any:
-        if self._ended:
-            raise LineProblem("There are more lines after the last one.")
-        if not self._header:
-            _header_check(kind, line)
-            self._header = True
-            return None
-        if kind != "history" and self._missing:
-            raise LineProblem(f"Revisions of the field {next(iter(self._missing))!r} of the memory before are missing.")
-        if kind == END:
-            stated = line_parse(End, line).lines
-            if stated != self.lines:
-                raise LineProblem(f"The file states {stated:,} lines but has {self.lines:,}. Make the export again.")
-            self._ended = True
-            return None
-        if kind not in MODELS:
+        if self._place[0] < 0 and kind != FORMAT:
+            raise LineProblem('This is not an export of MemState, which begins with {"type":"memstate".')
+        if kind not in _LINES:
             raise LineProblem(
                 f"Unknown kind of line {kind!r}; was the file written by a newer MemState?",
                 code=ProblemCode.NEWER_FORMAT,
             )
-        parsed = line_parse(MODELS[kind], line)
+        if kind != "history" and self._missing:
+            raise LineProblem(f"Revisions of the field {next(iter(self._missing))!r} of the memory before are missing.")
+        parsed = line_parse(_LINES[kind], line)
         if isinstance(parsed, OlderRevisions):
             self._history(parsed)
             return parsed
-        place = _ORDER.index(kind), line_key(parsed)
+        place = _ORDER.index(kind), line_key(kind, parsed)
         if place <= self._place or (isinstance(parsed, PastMerge) and parsed.topic in self._merged):
             raise LineProblem(f"This {kind} line is out of order or a duplicate.")
         self._place = place
-        if isinstance(parsed, PolicyLine | TopicHistory):
-            self._scope(parsed.scope)
-        if isinstance(parsed, TopicHistory):
-            self._topic, self._missing = parsed.id, _older_expected(parsed)
-        if isinstance(parsed, PastMerge):
-            self._merged[parsed.topic] = parsed.into
+        match parsed:
+            case Header():
+                _version_check(parsed.version)
+            case End() if parsed.lines != self.lines:
+                raise LineProblem(
+                    f"The file states {parsed.lines:,} lines but has {self.lines:,}. Make the export again."
+                )
+            case PolicyLine():
+                self._scope(parsed.scope)
+            case TopicHistory():
+                self._scope(parsed.scope)
+                self._topic, self._missing = parsed.id, _older_expected(parsed)
+            case PastMerge():
+                self._merged[parsed.topic] = parsed.into
         return parsed
 
     def _history(self, line: OlderRevisions) -> None:
-        after, last = self._missing.get(line.field, (-1, -1))
+        after, last = self._missing.pop(line.field, (-1, -1))
         end = line.after + len(line.revisions)
         if line.topic != self._topic or line.after != after or end > last:
             raise LineProblem("These revisions do not continue those before them, or belong to another memory.")
-        self._missing[line.field] = (end, last)
-        if end == last:
-            del self._missing[line.field]
+        if end < last:
+            self._missing[line.field] = (end, last)
 
     def _scope(self, scope: str) -> None:
         if scope_normalize(scope) != scope:
@@ -229,10 +249,7 @@ def _line_number_added(number: int, what: str = "") -> Iterator[None]:
         raise LineProblem(f"Line {number:,}: {what}{problem.sentence}") from problem
 
 
-def _header_check(kind: str, line: bytes) -> None:
-    if kind != FORMAT:
-        raise LineProblem('This is not an export of MemState, which begins with {"type":"memstate".')
-    version = line_parse(Header, line).version
+def _version_check(version: int) -> None:
     if version > VERSION:
         raise LineProblem(
             f"The file has format {version} of a newer MemState; this one reads format {VERSION}. Update it first."

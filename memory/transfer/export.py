@@ -69,17 +69,11 @@ def export_note(*, principal: Principal, now: dt.datetime, scope: str | None = N
     )
 
 
-def export_count(*, principal: Principal) -> int:
-    """Return the number of lines of an export, without the lines of older revisions. One statement for each kind of
-    line. No statement reads texts. Raises the errors of ``store_export``."""
-    return export_size(principal=principal, sample=0)[0]
-
-
 def export_size(
     *, principal: Principal, scope: str | None = None, vectors: bool = False, sample: int = SAMPLE
 ) -> tuple[int, int]:
-    """Return (lines, bytes) of an export. The lines are counted as in ``export_count``. The bytes are estimated from
-    the first ``sample`` lines of each kind. Two statements for each kind. Raises the errors of ``store_export``."""
+    """Return (lines, bytes) of an export, without the lines of older revisions. The bytes are estimated from the first
+    ``sample`` lines of each kind. Two statements for each kind. Raises the errors of ``store_export``."""
     principal.require("operator")
     where = principal.scope_chosen(scope)
     lines, size = 2, 0.0

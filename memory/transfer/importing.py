@@ -1,6 +1,7 @@
 """Starts, confirms and cancels imports. A batch and its progress are one transaction, so a killed worker loses only the
 current batch. Importing the same file again continues where an earlier import stopped."""
 
+import dataclasses
 import datetime as dt
 import os
 import uuid
@@ -17,8 +18,7 @@ from memory.models import ImportedTopic, ImportJob
 from memory.models.locks import Lock, lock_wait
 from memory.policy.rekey import half_lives_stray_check
 from memory.stores.pending import work_pending
-from memory.transfer.check import import_check, importer_of
-from memory.transfer.digest import file_digest
+from memory.transfer.check import file_digest, file_reading, import_check, importer_of
 from memory.transfer.lines import FORMAT
 from memory.transfer.report import ImportReport, Progress
 
@@ -44,11 +44,12 @@ def import_start(
     where = _target_scope(source, scope, principal)
     path = path.absolute()
     job = _job_made(path, Status.WAITING, source=source, scope=where, principal=principal, now=now)
-    job.digest, job.reason = _digest(path), reason
+    with file_reading(path):
+        job.digest, job.reason = file_digest(path), reason
     if (working := _running_import(job)) is not None:
         return _joined(working, path)
     if (stopped := _stopped_import(job)) is not None:
-        report = ImportReport.of(stopped.report)
+        report = ImportReport(**stopped.report)
     else:
         report = import_check(path, principal=principal, now=now, source=source, scope=scope, progress=progress)
     if report.problems:
@@ -156,16 +157,7 @@ def _job_made(path: Path, status: str, *, source: str, scope: str, principal: Pr
 
 
 def _checked(job: ImportJob, report: ImportReport) -> None:
-    job.report, job.digest, job.lines, job.size = report.as_json(), report.digest, report.lines, report.size
-
-
-def _digest(path: Path) -> str:
-    try:
-        return file_digest(path).sha256
-    except OSError as problem:
-        raise RequestRefused(
-            f"{path.name} cannot be read: {problem.strerror}.", code=ProblemCode.FILE_UNREADABLE
-        ) from problem
+    job.report, job.digest, job.lines, job.size = dataclasses.asdict(report), report.digest, report.lines, report.size
 
 
 def _running_import(job: ImportJob) -> ImportJob | None:

@@ -65,32 +65,34 @@ MODELS: dict[str, type[BaseModel]] = {
 }
 
 
-def line_key(line: Any) -> tuple[Any, ...]:
+# By kind: the members by which lines are sorted, those that name the topics that a line belongs to, and those that name
+# other topics.
+_KEYS = {
+    "policy": ("scope",),
+    "topic": ("id",),
+    "reference": ("to", "topic", "field", "seq"),
+    "merged": ("into", "topic"),
+    "link": ("source", "target", "kind"),
+}
+_OWNERS = {
+    "topic": ("id",),
+    "history": ("topic",),
+    "reference": ("topic",),
+    "merged": ("topic",),
+    "link": ("source", "target"),
+}
+_OTHERS = {"reference": ("to",), "merged": ("into",)}
+
+
+def line_key(kind: str, line: Any) -> tuple[Any, ...]:
     """Return the sort key of a line within its kind."""
-    match line:
-        case PolicyLine():
-            return (line.scope,)
-        case TopicHistory():
-            return (line.id,)
-        case Reference():
-            return line.to, line.topic, line.field, line.seq
-        case PastMerge():
-            return line.into, line.topic
-    return line.source, line.target, line.kind
+    return tuple(getattr(line, name) for name in _KEYS.get(kind, ()))
 
 
 def line_topics(line: Any) -> tuple[set[uuid.UUID], set[uuid.UUID]]:
     """Return (the topics that a line belongs to, the other topics that it refers to)."""
-    match line:
-        case TopicHistory():
-            return {line.id}, set()
-        case OlderRevisions():
-            return {line.topic}, set()
-        case Reference():
-            return {line.topic}, {line.to}
-        case PastMerge():
-            return {line.topic}, {line.into}
-    return {line.source, line.target}, set()
+    owners = {getattr(line, name) for name in _OWNERS[line.type]}
+    return owners, {getattr(line, name) for name in _OTHERS.get(line.type, ())}
 
 
 class Lines(NamedTuple):

@@ -1,12 +1,12 @@
 """The result of checking a file: what an import would write and what it would skip."""
 
-import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 # Called with the number of processed bytes and the size of the file.
 Progress = Callable[[int, int], object]
+# Numbers of lines by kind and outcome.
+Counts = dict[str, dict[str, int]]
 
 BROUGHT, THERE, ERASED, MISSING = "brought", "there", "erased", "missing"
 # The outcomes as words that follow a number of lines.
@@ -29,39 +29,26 @@ class ImportReport:
     lines: int = 0
     size: int = 0
     digest: str = ""
-    sorts: dict[str, dict[str, int]] = field(default_factory=dict)
+    sorts: Counts = field(default_factory=dict)
     losses: list[str] = field(default_factory=list)
     forecast: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-
-    def count(self, sort: str, why: str, times: int = 1) -> None:
-        """Add ``times`` to the count of the kind ``sort`` and the outcome ``why``."""
-        if times:
-            counts_add(self.sorts, {sort: {why: times}})
 
     def total(self, why: str) -> int:
         """Return the number of lines of all kinds with this outcome."""
         return sum(counts.get(why, 0) for counts in self.sorts.values())
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the report as JSON."""
-        return dataclasses.asdict(self)
 
-    @classmethod
-    def of(cls, members: dict[str, Any]) -> "ImportReport":
-        """Return a report from its JSON."""
-        return cls(**members)
-
-
-def counts_add(counts: dict[str, dict[str, int]], more: dict[str, dict[str, int]]) -> None:
+def counts_add(counts: Counts, more: Counts) -> None:
     """Add ``more`` to ``counts``."""
     for sort, reasons in more.items():
-        own = counts.setdefault(sort, {})
         for why, times in reasons.items():
-            own[why] = own.get(why, 0) + times
+            if times:
+                own = counts.setdefault(sort, {})
+                own[why] = own.get(why, 0) + times
 
 
-def counts_sentences(counts: dict[str, dict[str, int]], *, done: bool) -> list[str]:
+def counts_sentences(counts: Counts, *, done: bool) -> list[str]:
     """Return a sentence for each kind and outcome, such as "12 links: already present, not changed." If ``done`` is
     false, the sentences use "would be imported"."""
     words = REASONS if done else REASONS | {BROUGHT: "would be imported"}
@@ -72,7 +59,7 @@ def counts_sentences(counts: dict[str, dict[str, int]], *, done: bool) -> list[s
     ]
 
 
-def counts_sorted(counts: dict[str, dict[str, int]]) -> list[tuple[str, dict[str, int]]]:
+def counts_sorted(counts: Counts) -> list[tuple[str, dict[str, int]]]:
     """Return the counts, with the kinds in the order of the file and the imported lines of each kind first."""
     return [
         (sort, {why: counts[sort][why] for why in sorted(counts[sort], key=[*REASONS, *counts[sort]].index)})

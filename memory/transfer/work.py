@@ -4,7 +4,8 @@ import datetime as dt
 import time
 import uuid
 from collections.abc import Callable, Generator, Sequence
-from functools import cache, partial
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,14 +22,12 @@ from memory.jobs.resumable import JobFailed, Status, job_at_work, job_end, job_h
 from memory.models import ImportedTopic, ImportJob
 from memory.policy.rekey import half_lives_stray_check
 from memory.transfer.batches import lines_import
-from memory.transfer.check import import_check, importer_of
-from memory.transfer.digest import Digest, file_digest, file_is
-from memory.transfer.importers.known import ids_known, item_id, items_new
+from memory.transfer.check import file_digest, import_check
+from memory.transfer.importers import IMPORTERS
+from memory.transfer.importers.known import item_counts, items_new
 from memory.transfer.importing import import_checked
 from memory.transfer.lines import FORMAT, MODELS, Lines, line_parse, lines_batches
-from memory.transfer.report import BROUGHT, ERASED, THERE, Progress, counts_add
-
-Counts = dict[str, dict[str, int]]
+from memory.transfer.report import Counts, Progress, counts_add
 
 _CHANGED = "The file has changed since it was checked."
 _MISSING = "The file no longer exists. Import it again to continue."
@@ -40,8 +39,6 @@ _UNCHECKED = (
 MAX_CHECKS = 2
 # A large purge takes longer than the usual wait for a lock.
 _WAIT_SECONDS = 300
-# Seconds between two saves of the progress of a check.
-_SAVE_SECONDS = 1.0
 
 
 class ImportStep(NamedTuple):
@@ -61,21 +58,29 @@ def import_work(
     the processed bytes and the size of the file."""
     job = ImportJob.objects.get(pk=job_id)
     if job.status == Status.CHECKING:
-        job_step(ImportJob, job_id, partial(_check, job, clock=clock, progress=progress), clock=clock, cause=_cause)
+        job_step(ImportJob, job_id, partial(_check, job, clock=clock), clock=clock, cause=_cause)
         return ImportJob.objects.get(pk=job_id)
     until = time.monotonic() + seconds
     path = Path(job.file)
-    digest = cache(partial(file_digest, path))
 
     def step() -> bool:
         job = job_at_work(ImportJob, job_id)
         try:
-            seen = digest()
-            if seen.sha256 != job.digest:
-                raise JobFailed(_CHANGED)
-            return _steps(job, path, seen, clock=clock, until=until, progress=progress)
+            _unchanged(job, path)
+            with closing(_steps(job, path, clock=clock)) as batches:
+                for batch in batches:
+                    # The file is compared again after reading, so that only checked content is imported.
+                    _unchanged(job, path)
+                    job = _step_do(job, batch, now=clock())
+                    if progress is not None:
+                        progress(job.offset, job.size)
+                    if time.monotonic() >= until:
+                        return True
+            _unchanged(job, path)
         except OSError as problem:
             raise JobFailed(_MISSING) from problem
+        job_end(ImportJob, job_id, Status.DONE, now=clock())
+        return False
 
     job = job_work(ImportJob, job_id, step, clock=clock, seconds=seconds, enqueue=enqueue, cause=_cause)
     if job.status not in job.UNFINISHED:
@@ -83,7 +88,7 @@ def import_work(
     return job
 
 
-def _check(job: ImportJob, *, clock: Clock, progress: Progress | None) -> bool:
+def _check(job: ImportJob, *, clock: Clock) -> bool:
     """Check an offered file. Return False, because no step remains: an operator must confirm the import."""
     principal = job_principal(job, now=clock())
     with transaction.atomic():
@@ -93,15 +98,9 @@ def _check(job: ImportJob, *, clock: Clock, progress: Progress | None) -> bool:
             raise JobFailed(held.failure or _UNCHECKED)
         held.checks, held.moved_at = held.checks + 1, clock()
         held.save(update_fields=["checks", "moved_at"])
-    saved = time.monotonic()
 
-    def save_progress(done: int, size: int) -> None:
-        nonlocal saved
-        if progress is not None:
-            progress(done, size)
-        if time.monotonic() - saved > _SAVE_SECONDS:
-            saved = time.monotonic()
-            ImportJob.objects.filter(pk=job.pk).update(read=done, moved_at=clock())
+    def progress_save(done: int, _size: int) -> None:
+        ImportJob.objects.filter(pk=job.pk).update(read=done, moved_at=clock())
 
     try:
         report = import_check(
@@ -110,7 +109,7 @@ def _check(job: ImportJob, *, clock: Clock, progress: Progress | None) -> bool:
             now=job.created_at,
             source=job.source,
             scope=job.scope or None,
-            progress=save_progress,
+            progress=progress_save,
         )
     except MemoryProblem as problem:
         raise JobFailed(problem.sentence) from problem
@@ -118,27 +117,20 @@ def _check(job: ImportJob, *, clock: Clock, progress: Progress | None) -> bool:
     return False
 
 
-def _steps(job: ImportJob, path: Path, seen: Digest, *, clock: Clock, until: float, progress: Progress | None) -> bool:
-    """Do import steps until the time ``until``. Return whether steps remain. Raises ``JobFailed`` if the file no longer
-    matches ``seen``."""
-    steps = (_export_steps if job.source == FORMAT else _foreign_steps)(job, path, clock=clock)
-    try:
-        for step in steps:
-            # The file is compared after reading, so that only checked content is imported.
-            if not file_is(path, seen):
-                break
-            job = _step_do(job, step, now=clock())
-            if progress is not None:
-                progress(job.offset, job.size)
-            if time.monotonic() >= until:
-                return True
-        changed = not file_is(path, seen)
-    finally:
-        steps.close()
-    if changed:
+def _unchanged(job: ImportJob, path: Path) -> None:
+    if file_digest(path) != job.digest:
         raise JobFailed(_CHANGED)
-    job_end(ImportJob, job.pk, Status.DONE, now=clock())
-    return False
+
+
+def _steps(job: ImportJob, path: Path, *, clock: Clock) -> Generator[ImportStep, None, None]:
+    if job.source != FORMAT:
+        importer = IMPORTERS[job.source]
+        for items, offset, lines in importer.batches(path, scope=job.scope, now=job.created_at, done=job.done):
+            yield ImportStep(offset, lines, partial(_items_work, items, now=clock()))
+        return
+    with path.open("rb") as file:
+        for batch in lines_batches(file, offset=job.offset, done=job.done):
+            yield ImportStep(batch.offset, batch.first + len(batch.lines) - 1, partial(_lines_work, batch, now=clock()))
 
 
 def _step_do(job: ImportJob, step: ImportStep, *, now: dt.datetime) -> ImportJob:
@@ -155,12 +147,6 @@ def _step_do(job: ImportJob, step: ImportStep, *, now: dt.datetime) -> ImportJob
     return job
 
 
-def _export_steps(job: ImportJob, path: Path, *, clock: Clock) -> Generator[ImportStep, None, None]:
-    with path.open("rb") as file:
-        for batch in lines_batches(file, offset=job.offset, done=job.done):
-            yield ImportStep(batch.offset, batch.first + len(batch.lines) - 1, partial(_lines_work, batch, now=clock()))
-
-
 def _lines_work(batch: Lines, job: ImportJob, principal: Principal, *, now: dt.datetime) -> Counts:
     if batch.kind not in MODELS:
         return {}
@@ -168,33 +154,19 @@ def _lines_work(batch: Lines, job: ImportJob, principal: Principal, *, now: dt.d
     return {batch.kind: lines_import(lines, job=job, principal=principal, now=now)}
 
 
-def _foreign_steps(job: ImportJob, path: Path, *, clock: Clock) -> Generator[ImportStep, None, None]:
-    importer = importer_of(job.source)
-    assert importer is not None
-    for items, offset, lines in importer.batches(path, scope=job.scope, now=job.created_at, offset=job.offset):
-        yield ImportStep(offset, lines, partial(_items_work, items, now=clock()))
-
-
 def _items_work(given: Sequence[IngestItem], job: ImportJob, principal: Principal, *, now: dt.datetime) -> Counts:
     """Ingest items of another system's file, except items whose topics exist or were erased."""
-    counts: Counts = {}
-    named = {item_id(item) for item in given if item.placement == "new_topic"}
-    there, erased = ids_known(
-        list({item_id(item) for item in given} | {edge.to_topic_id for item in given for edge in item.edges})
-    )
-    counts_add(counts, {"topic": {THERE: len(named & there - erased), ERASED: len(named & erased)}})
-    items = items_new(given, there=there, erased=erased)
-    prepared = ingest_prepare(items, principal=principal, now=now, defer=True)
+    counts, items = items_new(given)
     made: list[uuid.UUID] = []
+    prepared = ingest_prepare(items, principal=principal, now=now, defer=True)
     for item, outcome in zip(items, ingest_apply(prepared, principal=principal, now=now, defer=True), strict=True):
         if isinstance(outcome, ItemReply):
             made += [outcome.topic_id] if item.placement == "new_topic" else []
-            counts_add(counts, {"field": {BROUGHT: len(item.fields)}, "link": {BROUGHT: len(item.edges)}})
+            counts_add(counts, item_counts(item))
         else:
             counts_add(counts, {"topic": {_refused(outcome): 1}})
-    counts_add(counts, {"topic": {BROUGHT: len(made)}})
     ImportedTopic.objects.bulk_create(ImportedTopic(topic_id=topic_id, job=job) for topic_id in dict.fromkeys(made))
-    return {kind: {why: times for why, times in own.items() if times} for kind, own in counts.items()}
+    return counts
 
 
 def _refused(outcome: object) -> str:

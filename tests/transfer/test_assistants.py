@@ -125,12 +125,10 @@ def test_a_second_import_brings_nothing_and_the_forecast_comes_before(
 @pytest.mark.parametrize("source", FILES)
 def test_an_import_that_stopped_anywhere_goes_on_with_the_rest(source: str) -> None:
     path, now = EXPORTS / FILES[source], timezone.now()
-    whole = list(IMPORTERS[source].drafts(path, scope="/brought", now=now))  # type: ignore[attr-defined]
-    offsets = [draft.offset for draft in whole]
-    assert offsets == sorted(set(offsets))
-    assert offsets[-1] <= path.stat().st_size
+    whole = list(IMPORTERS[source].drafts(path, scope="/brought", now=now))
+    assert whole[-1].offset <= path.stat().st_size
     for at, draft in enumerate(whole, start=1):
-        batches = IMPORTERS[source].batches(path, scope="/brought", now=now, offset=draft.offset)
+        batches = IMPORTERS[source].batches(path, scope="/brought", now=now, done=draft.number)
         rest = [each for batch in batches for each in batch.items]
         assert rest == [each.item for each in whole[at:] if each.item]
 
@@ -175,7 +173,7 @@ def test_a_line_that_is_too_long_is_counted(tmp_path: Path, monkeypatch: pytest.
     path.write_text(long + lines[3])
     report = check("claude-code", path)
     assert report.sorts["topic"] == {"brought": 1}
-    assert report.losses[0].startswith("1 of 2: damaged messages")
+    assert "damaged messages" in report.losses[0]
 
 
 @pytest.mark.parametrize("source", FILES)

@@ -15,18 +15,17 @@ from memory.core.errors import MemoryProblem
 from memory.core.scopes import scope_normalize
 from memory.ingest.items import IngestItem
 from memory.policy.snapshot import Policies
-from memory.transfer.importers import importer, stream
-from memory.transfer.importers.chatgpt_claude import ChatGPT, Claude, ClaudeCode
+from memory.transfer.importers import IMPORTERS, importer, known, stream
 from memory.transfer.importers.draft import Draft
 from memory.transfer.importers.guess import source_guess
 from memory.transfer.importers.importer import Importer
 from memory.transfer.importers.known import item_id, items_new
-from memory.transfer.importers.mem0 import Mem0, scope_segment
+from memory.transfer.importers.mem0 import scope_segment
 from memory.transfer.importers.times import time_parse
-from memory.transfer.importers.transcripts import Chat
 from memory.transfer.report import ImportReport
 
 NOW = dt.datetime(2026, 7, 1, tzinfo=dt.UTC)
+MEM0, CHAT = IMPORTERS["mem0"], IMPORTERS["chat"]
 ONE = "0b8e7c1a-5d2f-4c3b-9a10-000000000001"
 TWO = "0b8e7c1a-5d2f-4c3b-9a10-000000000002"
 
@@ -72,7 +71,7 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def _empty_store(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importer, "ids_known", lambda _ids: (set(), set()))
+    monkeypatch.setattr(known, "ids_known", lambda _ids: (set(), set()))
     monkeypatch.setattr(importer, "policies_current", Policies)
 
 
@@ -88,7 +87,7 @@ class TestMem0:
             immutable=True,
             metadata={"cups": 3, "warm": True, "price": 2.5, "kinds": ["green"], "shop": {"city": "Bonn"}, "no": None},
         )
-        made = item(Mem0(), file, {"results": [said]})
+        made = item(MEM0, file, {"results": [said]})
         assert (made.topic_id, made.title, made.topic_kind) == (ONE, "", "memory")
         assert made.scope == "/brought/user/mara/agent/cook/run/r-7"
         assert made.created_at == dt.datetime(2025, 3, 1, 17, tzinfo=dt.UTC)
@@ -118,7 +117,7 @@ class TestMem0:
         ],
     )
     def test_each_shape_of_the_file_gives_the_same(self, file: Path, shape: Any) -> None:
-        found = drafts(Mem0(), file, shape([memory(), memory("Has a dog", id=TWO)]))
+        found = drafts(MEM0, file, shape([memory(), memory("Has a dog", id=TWO)]))
         assert [draft.item and draft.item.topic_id for draft in found] == [ONE, TWO]
 
     @pytest.mark.parametrize(
@@ -143,7 +142,7 @@ class TestMem0:
     def test_what_has_no_place_is_told_and_the_rest_is_brought(
         self, file: Path, more: dict[str, Any], member: str, clause: str
     ) -> None:
-        (draft,) = drafts(Mem0(), file, [memory(**more)])
+        (draft,) = drafts(MEM0, file, [memory(**more)])
         assert draft.item is not None
         assert any(name == member and clause in why for name, why in draft.lost), draft.lost
 
@@ -161,12 +160,12 @@ class TestMem0:
     def test_a_bad_entry_is_told_with_its_place_and_nothing_of_the_file_is_brought(
         self, file: Path, entry: object, sentence: str
     ) -> None:
-        bad, good = drafts(Mem0(), file, [entry, memory("Has a dog", id=TWO)])
+        bad, good = drafts(MEM0, file, [entry, memory("Has a dog", id=TWO)])
         assert bad.place == "Entry 1 (line 1)"
         assert bad.item is None
         assert sentence in bad.problem
         assert good.item is not None
-        report = survey(Mem0(), file)
+        report = survey(MEM0, file)
         assert len(report.problems) == 1
         assert report.problems[0].startswith("Entry 1 (line 1): ")
 
@@ -181,25 +180,25 @@ class TestMem0:
         ],
     )
     def test_what_says_nothing_or_is_too_long_is_a_loss(self, file: Path, entry: object, sentence: str) -> None:
-        drafts(Mem0(), file, [entry, memory("Has a dog", id=TWO)])
-        report = survey(Mem0(), file)
+        drafts(MEM0, file, [entry, memory("Has a dog", id=TWO)])
+        report = survey(MEM0, file)
         assert (report.lines, report.total("brought"), report.problems) == (2, 2, [])
         assert any(loss.startswith("1 of 2: ") and sentence in loss for loss in report.losses), report.losses
 
     def test_relations_and_a_memory_that_stands_twice_are_counted_as_lost(self, file: Path) -> None:
         relation = {"source": "mara", "relationship": "likes", "destination": "tea"}
-        drafts(Mem0(), file, {"results": [memory(), memory("Other words")], "relations": [relation, relation]})
-        counted = survey(Mem0(), file)
+        drafts(MEM0, file, {"results": [memory(), memory("Other words")], "relations": [relation, relation]})
+        counted = survey(MEM0, file)
         assert (counted.lines, counted.sorts["topic"], counted.problems) == (4, {"brought": 1}, [])
         assert counted.losses == [
             "2 of 4: relations: not kept, they connect names, without the memories that they come from.",
             "1 of 4: hash: not kept, it is made anew from the text.",
-            "1 of 4: id: not kept, an earlier memory of the file has the same id and is kept.",
+            "1 of 4: memories: not kept, an earlier memory of the file is the same or has the same id.",
         ]
 
     def test_odd_ids_make_topics_that_a_second_import_finds(self, file: Path) -> None:
         said = [memory("a", id=17), memory("b", id="mem_x"), memory("c", id=None)]
-        first, second = drafts(Mem0(), file, said), drafts(Mem0(), file, list(reversed(said)))
+        first, second = drafts(MEM0, file, said), drafts(MEM0, file, list(reversed(said)))
         ids = {draft.item.topic_id for draft in first if draft.item}
         assert len(ids) == 3
         assert ids == {draft.item.topic_id for draft in second if draft.item}
@@ -209,13 +208,13 @@ class TestMem0:
     def test_a_name_becomes_a_segment_that_can_be_read_back(self, file: Path, name: str) -> None:
         segment = scope_segment(name)
         assert unquote(segment) == name
-        assert item(Mem0(), file, [memory(user_id=name)]).scope == scope_normalize(f"/brought/user/{segment}")
+        assert item(MEM0, file, [memory(user_id=name)]).scope == scope_normalize(f"/brought/user/{segment}")
 
 
 class TestChat:
     def test_messages_become_topics_that_follow_one_another(self, file: Path) -> None:
         first, second = drafts(
-            Chat(),
+            CHAT,
             file,
             [
                 {"role": "user", "content": "I moved to Bonn.", "time": "2025-05-01T10:00:00Z", "name": "Mara"},
@@ -249,7 +248,7 @@ class TestChat:
         ],
     )
     def test_other_names_of_role_and_text_are_understood(self, file: Path, said: dict[str, Any]) -> None:
-        made = item(Chat(), file, [said])
+        made = item(CHAT, file, [said])
         assert {each.name: each.value for each in made.fields} == {"text": "Hello there", "role": "user"}
 
     def test_a_role_or_name_that_is_no_text_is_counted(self, file: Path) -> None:
@@ -259,12 +258,12 @@ class TestChat:
             ([], {"role": "user", "name": None}),
             ([], {"role": None, "sender": "user"}),
         ):
-            (draft,) = drafts(Chat(), file, [{"content": "Hello there", "time": "2025-05-01T10:00:00Z", **said}])
+            (draft,) = drafts(CHAT, file, [{"content": "Hello there", "time": "2025-05-01T10:00:00Z", **said}])
             assert (draft.lost, draft.item is not None) == (lost, True), said
 
     def test_what_is_no_text_is_counted_and_does_not_break_the_chain(self, file: Path) -> None:
         found = drafts(
-            Chat(),
+            CHAT,
             file,
             {
                 "messages": [
@@ -282,7 +281,7 @@ class TestChat:
         assert look.item
         assert cat.item
         assert [str(edge.to_topic_id) for edge in cat.item.edges] == [look.item.topic_id]
-        counted = survey(Chat(), file)
+        counted = survey(CHAT, file)
         assert (counted.lines, counted.sorts["topic"], counted.sorts["link"]) == (4, {"brought": 2}, {"brought": 1})
         assert counted.losses == [
             "2 of 4: messages without text: not kept, a call of a tool or a picture, for instance.",
@@ -292,7 +291,7 @@ class TestChat:
 
     def test_times_that_are_missing_or_out_of_order_keep_the_order_of_the_file(self, file: Path) -> None:
         found = drafts(
-            Chat(),
+            CHAT,
             file,
             [
                 {"role": "system", "content": "a"},
@@ -315,7 +314,7 @@ class TestChat:
         ] == [1, 3, 1, 1]
 
     def test_without_any_time_a_message_is_as_old_as_the_import(self, file: Path) -> None:
-        found = drafts(Chat(), file, [{"role": "user", "content": text} for text in "abc"])
+        found = drafts(CHAT, file, [{"role": "user", "content": text} for text in "abc"])
         assert [draft.item and draft.item.created_at for draft in found] == [None] * 3
 
     def test_conversations_are_kept_apart(self, file: Path) -> None:
@@ -323,18 +322,18 @@ class TestChat:
             return {"role": "user", "content": text, **more}
 
         by_list = [{"messages": [said("Hi"), said("a"), said("ok")]}, {"messages": [said("Hi"), said("b"), said("ok")]}]
-        found = drafts(Chat(), file, by_list)
+        found = drafts(CHAT, file, by_list)
         ids = [draft.item.topic_id for draft in found if draft.item]
         # Both begin with the same word, and part behind it.
         assert len(ids) == len(set(ids)) == 5
         assert [draft.lost for draft in found if draft.item is None] == [
-            [("message", "an earlier conversation of the file begins with the same messages")]
+            [("messages", "an earlier message of the file is the same or has the same id")]
         ]
         lines = "\n".join(json.dumps(each) for each in by_list)
-        assert [draft.item and draft.item.topic_id for draft in drafts(Chat(), file, lines)] == [
+        assert [draft.item and draft.item.topic_id for draft in drafts(CHAT, file, lines)] == [
             draft.item and draft.item.topic_id for draft in found
         ]
-        by_name = drafts(Chat(), file, [said("a", thread_id=1), said("b", thread_id=2), said("c", thread_id=1)])
+        by_name = drafts(CHAT, file, [said("a", thread_id=1), said("b", thread_id=2), said("c", thread_id=1)])
         first, second, third = (draft.item for draft in by_name)
         assert first is not None
         assert second is not None
@@ -344,15 +343,15 @@ class TestChat:
 
     def test_a_longer_version_of_the_same_transcript_brings_what_is_new(self, file: Path) -> None:
         messages = [{"role": "user", "content": f"message {n}", "time": 1_746_093_600 + n} for n in range(5)]
-        before = {draft.item.topic_id for draft in drafts(Chat(), file, messages[:3]) if draft.item}
-        after = [draft.item.topic_id for draft in drafts(Chat(), file, messages) if draft.item]
+        before = {draft.item.topic_id for draft in drafts(CHAT, file, messages[:3]) if draft.item}
+        after = [draft.item.topic_id for draft in drafts(CHAT, file, messages) if draft.item]
         assert [topic_id in before for topic_id in after] == [True, True, True, False, False]
 
     @pytest.mark.parametrize(
         "entry", ["words", 5, {"memory": "of another system"}, {"role": "user", "content": "x\x00"}]
     )
     def test_what_is_no_message_is_bad(self, file: Path, entry: object) -> None:
-        (draft,) = drafts(Chat(), file, [entry])
+        (draft,) = drafts(CHAT, file, [entry])
         assert draft.item is None
         assert draft.problem.endswith(".")
 
@@ -379,7 +378,7 @@ class TestFiles:
     )
     def test_a_file_that_is_no_json_is_refused_with_the_line(self, file: Path, text: str, sentence: str) -> None:
         file.write_text(text)
-        for source in (Mem0(), Chat()):
+        for source in (MEM0, CHAT):
             with pytest.raises(MemoryProblem) as refused:
                 survey(source, file)
             assert sentence in refused.value.sentence
@@ -387,28 +386,26 @@ class TestFiles:
     def test_a_file_in_another_encoding_is_refused(self, file: Path) -> None:
         file.write_bytes('[{"role": "user", "content": "ü"}]'.encode("latin-1"))
         with pytest.raises(MemoryProblem, match="not UTF-8"):
-            survey(Chat(), file)
+            survey(CHAT, file)
 
     def test_entries_longer_than_a_block_are_read_whole_and_too_long_ones_refused(
         self, file: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(stream, "BLOCK", 7)
-        found = drafts(Mem0(), file, {"results": [memory("wörds " * 200), memory("b", id=TWO)]})
+        found = drafts(MEM0, file, {"results": [memory("wörds " * 200), memory("b", id=TWO)]})
         assert [draft.item is not None for draft in found] == [True, True]
         assert found[-1].offset <= file.stat().st_size
         monkeypatch.setattr(stream, "MAX_ENTRY_BYTES", 500)
         with pytest.raises(MemoryProblem, match="longer than 500"):
-            survey(Mem0(), file)
+            survey(MEM0, file)
 
     def test_an_import_that_stopped_anywhere_goes_on_with_the_rest(self, file: Path) -> None:
         lists = [[{"role": "user", "content": f"{n}-{m}"} for m in range(3)] for n in range(3)]
-        whole = drafts(Chat(), file, {"conversations": [{"messages": each} for each in lists]})
-        offsets = [draft.offset for draft in whole]
-        assert offsets == sorted(set(offsets))
+        whole = drafts(CHAT, file, {"conversations": [{"messages": each} for each in lists]})
         for at, draft in enumerate(whole, start=1):
             rest = [
                 each
-                for batch in Chat().batches(file, scope="/brought", now=NOW, offset=draft.offset)
+                for batch in CHAT.batches(file, scope="/brought", now=NOW, done=draft.number)
                 for each in batch.items
             ]
             assert rest == [each.item for each in whole[at:]]
@@ -416,12 +413,12 @@ class TestFiles:
     def test_what_is_there_or_was_erased_is_counted_and_nothing_links_to_what_is_not_there(
         self, file: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        found = drafts(Chat(), file, [{"role": "user", "content": text} for text in "abcd"])
+        found = drafts(CHAT, file, [{"role": "user", "content": text} for text in "abcd"])
         items = [draft.item for draft in found if draft.item]
         first, second, *_rest = map(item_id, items)
-        monkeypatch.setattr(importer, "ids_known", lambda _ids: ({first}, {second}))
-        assert survey(Chat(), file).sorts["topic"] == {"there": 1, "erased": 1, "brought": 2}
-        new = items_new(items, there={first}, erased={second})
+        monkeypatch.setattr(known, "ids_known", lambda _ids: ({first}, {second}))
+        assert survey(CHAT, file).sorts["topic"] == {"there": 1, "erased": 1, "brought": 2}
+        _counts, new = items_new(items)
         assert [len(each.edges) for each in new] == [0, 1]
 
     @pytest.mark.parametrize(
@@ -521,7 +518,7 @@ VALUES = st.recursive(
 def test_no_file_is_half_read(file: Path, values: list[Any], lines: bool, cut: int) -> None:
     text = "\n".join(map(json.dumps, values)) if lines else json.dumps(values)
     file.write_text(text[: len(text) - cut] if cut < 30 else text)
-    for source in (Mem0(), Chat(), ChatGPT(), Claude(), ClaudeCode()):
+    for source in IMPORTERS.values():
         try:
             counted = survey(source, file)
         except MemoryProblem:
@@ -535,5 +532,5 @@ def test_no_file_is_half_read(file: Path, values: list[Any], lines: bool, cut: i
         items = [draft.item for draft in found if draft.item]
         assert counted.total("brought") == sum(1 + len(each.fields) + len(each.edges) for each in items)
         assert len({item_id(each) for each in items}) == len(items)
-        batches = source.batches(file, scope="/brought", now=NOW, offset=0)
+        batches = source.batches(file, scope="/brought", now=NOW, done=0)
         assert [each for batch in batches for each in batch.items] == items

@@ -15,6 +15,7 @@ from memory.core.errors import NotVisible, ValueRefused
 from memory.erasure.purge import topics_purge
 from memory.models import ImportJob, Link, Topic, Vitality
 from memory.transfer.check import import_check
+from memory.transfer.importers import importer
 from memory.transfer.importing import import_start
 from memory.transfer.work import import_work
 from tests.cast import Caller, store_rows, worker_turn
@@ -79,6 +80,22 @@ def test_a_second_import_and_a_longer_version_bring_what_is_new(operator: Caller
     assert store_rows()["memory_topic"] == before
     job = bring(file, CHAT, "chat")
     assert (job.counts["topic"], job.counts["link"]) == ({"there": 3, "brought": 2}, {"brought": 2})
+
+
+def test_an_import_goes_on_within_a_conversation(db: None, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importer, "BATCH", 2)
+    file.write_text(json.dumps([{"messages": CHAT}]))
+    job = import_start(file, principal=SYSTEM, now=timezone.now(), source="chat", scope="/brought")
+
+    def killed(*_progress: int) -> None:
+        raise KeyboardInterrupt
+
+    for topics in (2, 4):
+        with pytest.raises(KeyboardInterrupt):
+            import_work(job.pk, clock=timezone.now, seconds=60, progress=killed)
+        assert Topic.objects.count() == topics
+    job = import_work(job.pk, clock=timezone.now, seconds=60)
+    assert (job.status, job.counts["topic"], job.counts["link"]) == ("done", {"brought": 5}, {"brought": 4})
 
 
 def test_what_was_erased_does_not_come_back_and_nothing_points_at_it(operator: Caller, file: Path) -> None:

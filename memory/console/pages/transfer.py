@@ -24,7 +24,7 @@ from memory.console.page import OPERATOR, ConsoleRequest, go, page, show
 from memory.console.people import may, store_enter
 from memory.console.undo import skipped_say
 from memory.console.upload import FolderUpload
-from memory.core.errors import Conflict, MemoryProblem
+from memory.core.errors import Conflict, MemoryProblem, RequestRefused
 from memory.core.problem_codes import ProblemCode
 from memory.forgetting.run_list import run_detail
 from memory.health import worker_problem
@@ -45,6 +45,7 @@ from memory.transfer.work import import_work
 FILE_NAME = "memstate-export.jsonl"
 # Files up to this number of bytes are checked in the request, because the worker may be busy for a minute.
 CHECKED_HERE = 1024 * 1024
+_UNKNOWN = "The format of this file is not known. See the accepted files. If it is one of these, choose it."
 Status = ImportJob.Status
 # Two sample lines for each of two kinds of file that an import accepts.
 SAMPLES = {
@@ -137,25 +138,19 @@ def _upload(request: ConsoleRequest) -> HttpResponse:
     upload = request.upload_handlers[0]
     assert isinstance(upload, FolderUpload)
     form = ImportForm(request.POST, request.FILES)
-    valid = form.is_valid()
+    form.is_valid()
     if upload.refused:
         form.errors["file"] = form.error_class([forms.ValidationError(upload.refused, code=ProblemCode.UPLOAD_REFUSED)])
-        valid = False
-    if not valid or upload.path is None:
+    if form.errors or upload.path is None:
         return _page(request, form, status=422)
+    source = form.cleaned_data["source"]
     try:
-        source = form.cleaned_data["source"] or source_guess(upload.path)
-    except MemoryProblem as problem:
-        form.add_error("file", form_error(problem))
-        return _page(request, form, status=422)
-    if source is None:
-        sentence = "The format of this file is not known. See the accepted files. If it is one of these, choose it."
-        form.add_error("file", forms.ValidationError(sentence, code=ProblemCode.FILE_NOT_AN_EXPORT))
-        return _page(request, form, status=422)
-    try:
+        source = source or source_guess(upload.path)
+        if not source:
+            raise RequestRefused(_UNKNOWN, code=ProblemCode.FILE_NOT_AN_EXPORT)
         job = _offer(request, upload.path, source=source, form=form)
     except MemoryProblem as problem:
-        form.add_error(None, form_error(problem))
+        form.add_error(None if source else "file", form_error(problem))
         return _page(request, form, status=422)
     upload.take()
     return go(request, "console:transfer_import", job.pk)
@@ -283,7 +278,7 @@ def _page(request: ConsoleRequest, form: forms.Form, *, status: int = 200, **mor
 def _import_page(
     request: ConsoleRequest, job: ImportJob, *, form: forms.Form | None = None, status: int = 200
 ) -> HttpResponse:
-    report = ImportReport.of(job.report) if job.report else None
+    report = ImportReport(**job.report) if job.report else None
     rows = [] if report and report.problems else _rows(job.counts or (report.sorts if report else {}))
     undo = run_detail(job.run) if job.run and job.run.status == ForgetRun.Status.DONE else None
     context = {
@@ -329,14 +324,12 @@ def _rows(sorts: dict[str, dict[str, int]]) -> list[dict[str, Any]]:
 
 def _would_import(report: ImportReport | None) -> dict[str, Any] | None:
     """Return how many topics the checked file would import or, if it has no topics, how many lines of another type.
-
-    Return None if it would import nothing.
-    """
-    if report is None or not report.total(BROUGHT):
-        return None
-    sort = next((sort for sort in ("topic", *report.sorts) if report.sorts.get(sort, {}).get(BROUGHT)), "topic")
-    count = report.sorts[sort][BROUGHT]
-    return {"count": count, "noun": noun_of(sort, count)}
+    Return None if it would import nothing."""
+    sorts = report.sorts if report else {}
+    for sort in ("topic", *sorts):
+        if count := sorts.get(sort, {}).get(BROUGHT):
+            return {"count": count, "noun": noun_of(sort, count)}
+    return None
 
 
 # Imports. One query for a page, one for the count.

@@ -16,7 +16,7 @@ from memory.core.errors import MemoryProblem
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_normalize
 from memory.management.store_command import CommandRefused, StoreCommand, command_refused
-from memory.transfer.export import export_count, export_note, store_export
+from memory.transfer.export import export_note, export_size, store_export
 
 STDOUT = "-"
 
@@ -73,7 +73,7 @@ class Command(StoreCommand):
     def _write(self, file: IO[bytes], principal: Principal, *, vectors: bool) -> int:
         lines = 0
         export_note(principal=principal, now=timezone.now(), vectors=vectors)
-        total = export_count(principal=principal)
+        total = export_size(principal=principal, sample=0)[0]
         with tqdm(total=total, unit=" lines", desc="Exporting", dynamic_ncols=True) as bar:
             for line in store_export(principal=principal, vectors=vectors):
                 file.write(line)

@@ -88,7 +88,7 @@ class Command(StoreCommand):
             with _bar("Checking") as bar:
                 asked = {"principal": principal, "source": source, "reason": options["reason"]}
                 job = import_start(path, **asked, now=timezone.now(), progress=_tick(bar))
-            self._losses(ImportReport.of(job.report))
+            self._losses(ImportReport(**job.report))
             job = self._work(job)
         except OSError as problem:
             raise CommandRefused(

@@ -9,19 +9,20 @@ from memory.core.problem_codes import ProblemCode
 LOOKED_AT = 64 * 1024
 _OURS = re.compile(r'\A\s*\{\s*"type"\s*:\s*"memstate"')
 # Patterns by source. The pattern that matches first in the file decides, because later parts are texts and metadata.
-_SIGNS = {
-    "chatgpt": re.compile(r'"mapping"\s*:\s*\{'),
-    "claude": re.compile(r'"chat_messages"\s*:'),
-    "claude-code": re.compile(r'"(?:parentUuid|leafUuid)"\s*:'),
-    "claude-memories": re.compile(r'"(?:conversations_memory|project_memories)"\s*:'),
-    "mcp-memory": re.compile(r'"(?:entityType|relationType)"\s*:'),
-    "mem0": re.compile(r'"(?:memory|relations|hash)"\s*:'),
-}
-# Searched only if no pattern above matches, because memories of mem0 may have a role too.
-_CHAT = re.compile(r'"(?:role|messages|content|from|author)"\s*:')
-
-# A memory of mem0 with nothing but its text.
-_TEXT = re.compile(r'"(?:text|data)"\s*:')
+# A later group is searched only if no pattern before it matches, because memories of mem0 may have a role too.
+_SIGNS = (
+    {
+        "chatgpt": re.compile(r'"mapping"\s*:\s*\{'),
+        "claude": re.compile(r'"chat_messages"\s*:'),
+        "claude-code": re.compile(r'"(?:parentUuid|leafUuid)"\s*:'),
+        "claude-memories": re.compile(r'"(?:conversations_memory|project_memories)"\s*:'),
+        "mcp-memory": re.compile(r'"(?:entityType|relationType)"\s*:'),
+        "mem0": re.compile(r'"(?:memory|relations|hash)"\s*:'),
+    },
+    {"chat": re.compile(r'"(?:role|messages|content|from|author)"\s*:')},
+    # A memory of mem0 with nothing but its text.
+    {"mem0": re.compile(r'"(?:text|data)"\s*:')},
+)
 
 
 def archive_refuse(path: Path) -> None:
@@ -44,7 +45,8 @@ def source_guess(path: Path) -> str | None:
         return "memstate"
     if not text.lstrip().startswith(("{", "[")):
         return None
-    found = {name: match.start() for name, sign in _SIGNS.items() if (match := sign.search(text))}
-    if found:
-        return min(found, key=found.__getitem__)
-    return "chat" if _CHAT.search(text) else "mem0" if _TEXT.search(text) else None
+    for signs in _SIGNS:
+        found = {name: match.start() for name, sign in signs.items() if (match := sign.search(text))}
+        if found:
+            return min(found, key=found.__getitem__)
+    return None

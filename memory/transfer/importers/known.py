@@ -1,4 +1,4 @@
-"""Finds the topics of a file that exist in the store or were erased."""
+"""Decides which items of a file are imported: those whose topics neither exist in the store nor were erased."""
 
 import uuid
 from collections.abc import Sequence
@@ -6,20 +6,18 @@ from collections.abc import Sequence
 from django.db import connection
 
 from memory.ingest.items import IngestItem
-from memory.models import Link
+from memory.models import Link, Topic
 from memory.transfer.batches import ERASED_SQL
+from memory.transfer.report import BROUGHT, ERASED, THERE, Counts, counts_add
 
 Ids = set[uuid.UUID]
-
-_THERE_SQL = "SELECT id FROM memory_topic WHERE id = ANY(%s)"
 
 
 def ids_known(ids: Sequence[uuid.UUID]) -> tuple[Ids, Ids]:
     """Return two parts of ``ids``: the ids of existing topics in any scope, and the ids that a purge has erased. Two
     queries."""
+    there = set(Topic.objects.filter(pk__in=ids).values_list("pk", flat=True))
     with connection.cursor() as cursor:
-        cursor.execute(_THERE_SQL, [list(ids)])
-        there = {row[0] for row in cursor.fetchall()}
         cursor.execute(ERASED_SQL, [[str(each) for each in ids]])
         return there, {row[0] for row in cursor.fetchall()}
 
@@ -30,28 +28,36 @@ def item_id(item: IngestItem) -> uuid.UUID:
     return uuid.UUID(item.topic_id)
 
 
-def items_new(items: Sequence[IngestItem], *, there: Ids, erased: Ids) -> list[IngestItem]:
-    """Return the items whose topics are neither ``there`` nor ``erased``, without links to missing topics. An item that
-    extends a topic needs the topic and links that are not stored yet. At most one query."""
+def items_new(items: Sequence[IngestItem], *, check: bool = False) -> tuple[Counts, list[IngestItem]]:
+    """Return (counts of the items that are not imported, the items that are). Links to missing topics and stored links
+    are left out; an item that extends a topic needs the topic and a new link. A check keeps all links, because the
+    items before it are not stored. At most three queries."""
     given: list[IngestItem] = []
-    ids = set(there)
-    extending = [item_id(item) for item in items if item.placement != "new_topic"]
-    stored: set[tuple[uuid.UUID, uuid.UUID, str]] = set()
-    if extending:
-        links = Link.objects.filter(source_id__in=extending)
-        stored = set(links.values_list("source_id", "target_id", "kind"))
+    counts: Counts = {}
+    ids = {item_id(item) for item in items} | {edge.to_topic_id for item in items for edge in item.edges}
+    here, erased = ids_known(list(ids))
+    extending = [] if check else [item_id(item) for item in items if item.placement != "new_topic"]
+    links = Link.objects.filter(source_id__in=extending) if extending else Link.objects.none()
+    stored = set(links.values_list("source_id", "target_id", "kind"))
     for item in items:
-        topic_id = item_id(item)
+        topic_id, edges = item_id(item), item.edges
         is_new = item.placement == "new_topic"
-        if topic_id in erased or (topic_id in ids) is is_new:
+        if is_new and (topic_id in here or topic_id in erased):
+            counts_add(counts, {"topic": {ERASED if topic_id in erased else THERE: 1}})
             continue
-        ids.add(topic_id)
-        edges = [
-            edge
-            for edge in item.edges
-            if edge.to_topic_id in ids and (topic_id, edge.to_topic_id, edge.kind) not in stored
-        ]
-        if not is_new and not edges:
-            continue
-        given.append(item if len(edges) == len(item.edges) else item.model_copy(update={"edges": edges}))
-    return given
+        if not check:
+            here.update([topic_id] if is_new else [])
+            edges = [
+                edge
+                for edge in edges
+                if edge.to_topic_id in here and (topic_id, edge.to_topic_id, edge.kind) not in stored
+            ]
+        if is_new or (edges and (check or topic_id in here)):
+            given.append(item if len(edges) == len(item.edges) else item.model_copy(update={"edges": edges}))
+    return counts, given
+
+
+def item_counts(item: IngestItem) -> Counts:
+    """Return the counts of an imported item."""
+    new = {"topic": {BROUGHT: int(item.placement == "new_topic")}, "field": {BROUGHT: len(item.fields)}}
+    return new | {"link": {BROUGHT: len(item.edges)}}

@@ -24,16 +24,20 @@ class ParsedTime(NamedTuple):
 def time_parse(value: Any) -> ParsedTime | None:
     """Return the time in a JSON value, or None. The value may be ISO 8601, a time since 1970 in a unit of ``_UNITS``,
     or a date as in mail headers. Numbers below 100,000,000 give None, because they are positions in a recording."""
-    if isinstance(value, bool):
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
-    if isinstance(value, (int, float)):
-        return _from_number(float(value) if abs(value) < 1e20 else 0.0)
-    if not isinstance(value, str):
+    text = (f"{value:.6f}" if isinstance(value, float) else str(value)).strip()[:100]
+    try:
+        if _NUMBER.fullmatch(text):
+            unit = next(unit for least, unit in _UNITS if float(text) >= least)
+            at = dt.datetime.fromtimestamp(float(text) / unit, tz=dt.UTC)
+        else:
+            at = _from_text(re.sub(r" ?(?:UTC|GMT)$", "Z", text))
+    except (ValueError, TypeError, IndexError, OverflowError, StopIteration):
         return None
-    text = value.strip()[:100]
-    if _NUMBER.fullmatch(text):
-        return _from_number(float(text))
-    return _from_text(text)
+    zoned = at.tzinfo is not None
+    at = at if zoned else at.replace(tzinfo=dt.UTC)
+    return ParsedTime(at.astimezone(dt.UTC), zoned) if EARLIEST <= at <= LATEST else None
 
 
 def time_past(draft: Draft, name: str, value: Any, *, now: dt.datetime) -> dt.datetime | None:
@@ -43,32 +47,15 @@ def time_past(draft: Draft, name: str, value: Any, *, now: dt.datetime) -> dt.da
         return None
     found = time_parse(value)
     if found is None or found.at > now:
-        draft.lost.append((name, "it is in the future" if found else "it is not a readable time"))
+        draft.lose(name, "it is in the future" if found else "it is not a readable time")
         return None
     if not found.zoned:
-        draft.notes.append((name, "has no time zone and is taken as UTC"))
+        draft.note(name, "has no time zone and is taken as UTC")
     return found.at
 
 
-def _from_number(number: float) -> ParsedTime | None:
-    for least, unit in _UNITS:
-        if number >= least:
-            return _bounded(dt.datetime.fromtimestamp(number / unit, tz=dt.UTC), zoned=True)
-    return None
-
-
-def _from_text(text: str) -> ParsedTime | None:
-    text = re.sub(r" ?(?:UTC|GMT)$", "Z", text)
-    for parse in (dt.datetime.fromisoformat, parsedate_to_datetime):
-        try:
-            found = parse(text)
-        except (ValueError, TypeError, IndexError, OverflowError):
-            continue
-        if found.tzinfo is None:
-            return _bounded(found.replace(tzinfo=dt.UTC), zoned=False)
-        return _bounded(found, zoned=True)
-    return None
-
-
-def _bounded(at: dt.datetime, *, zoned: bool) -> ParsedTime | None:
-    return ParsedTime(at.astimezone(dt.UTC), zoned) if EARLIEST <= at <= LATEST else None
+def _from_text(text: str) -> dt.datetime:
+    try:
+        return dt.datetime.fromisoformat(text)
+    except ValueError:
+        return parsedate_to_datetime(text)

@@ -1,25 +1,13 @@
-"""Imports chat transcripts. A message has a role, a text and perhaps a time, and becomes one topic
+"""Reads chat transcripts. A message has a role, a text and perhaps a time, and becomes one topic
 (docs/importers.md)."""
 
-import dataclasses
 import datetime as dt
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memory.core.field_values import MAX_VALUE_LENGTH
-from memory.transfer.importers.draft import (
-    NOTHING,
-    UNKNOWN,
-    Draft,
-    Seen,
-    id_computed,
-    name_shown,
-    type_label,
-    value_field,
-)
-from memory.transfer.importers.importer import Importer
+from memory.transfer.importers.draft import NOTHING, Draft, id_computed, value_field
 from memory.transfer.importers.stream import Entry, entries_read
 from memory.transfer.importers.times import time_past
 
@@ -45,19 +33,6 @@ _TICK = dt.timedelta(microseconds=1)
 MAX_WAITING = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A message as it is in the file, or the reason why it is missing. ``group`` identifies a conversation without a
-    name. ``lost`` are pairs of a member that is not imported and the reason as a clause."""
-
-    value: Any
-    place: str
-    offset: int
-    group: str = ""
-    problem: str = ""
-    lost: Sequence[tuple[str, str]] = ()
-
-
 @dataclass(slots=True)
 class _Conversation:
     """The state of a conversation: the topic id of the last message, and the latest known time."""
@@ -75,148 +50,121 @@ class _Message:
     thread: str
     role: str
     text: str
-    record: dict[str, Any]
+    name: str
+    subject: str
     at: dt.datetime | None
     stated: str
 
-    @property
-    def waits(self) -> bool:
-        """Whether the time depends on later messages."""
-        return self.at is None and self.conversation.at is None
+
+def chat_read(path: Path, scope: str, now: dt.datetime) -> Iterator[Draft]:
+    """Yield a draft for each message of a list of messages, in one conversation or several."""
+    return transcript_read(_chat_records(path), scope, now)
 
 
-class Chat(Importer):
-    """A list of messages, in one conversation or several."""
-
-    name = "chat"
-    title = "chat transcript"
-    noun = "message"
-    nouns = "messages"
-
-    def records(self, path: Path) -> Iterator[Record]:
-        """Yield the messages of a file in order."""
-        for entry in entries_read(path, members=LISTS):
-            within = _messages_within(entry.value)
-            if within is None:
-                yield Record(entry.value, entry.place, entry.offset, f"{entry.group}", entry.problem)
-            else:
-                yield from records_within(entry, [Record(value, "", 0) for value in within])
-
-    def drafts(self, path: Path, *, scope: str, now: dt.datetime) -> Iterator[Draft]:
-        """Yield a draft for each message in order. Keeps in memory the state of each conversation, the latest ids, and
-        up to ``MAX_WAITING`` messages that wait for a message with a time."""
-        seen = Seen()
-        waiting: list[Draft | _Message] = []
-        transcript = _Transcript(now)
-        for record in self.records(path):
-            found = transcript.message(record)
-            waiting.append(found)
-            waits = found.waits if isinstance(found, _Message) else len(waiting) > 1
-            if waits and len(waiting) < MAX_WAITING:
-                continue
-            yield from _placed(waiting, scope=scope, now=now, seen=seen)
-        yield from _placed(waiting, scope=scope, now=now, seen=seen)
+def transcript_read(records: Iterable[Draft], scope: str, now: dt.datetime) -> Iterator[Draft]:
+    """Parse the ``value`` of each draft, which is a message, and yield the drafts in order. Keeps in memory the state
+    of each conversation, and up to ``MAX_WAITING`` messages that wait for a message with a time."""
+    waiting: list[tuple[Draft, _Message | None]] = []
+    conversations: dict[tuple[str, str], _Conversation] = {}
+    for draft in records:
+        message = _message(draft, conversations, now=now)
+        waiting.append((draft, message))
+        waits = (message.at or message.conversation.at) is None if message else len(waiting) > 1
+        if not waits or len(waiting) >= MAX_WAITING:
+            yield from _placed(waiting, message, scope=scope, now=now)
+            waiting.clear()
+    yield from _placed(waiting, None, scope=scope, now=now)
 
 
-class _Transcript:
-    """Assigns each message of a file to the conversation that the message names. If it names none, the list that
-    contains the message is the conversation."""
-
-    def __init__(self, now: dt.datetime) -> None:
-        self.now = now
-        self.number = 0
-        self.conversations: dict[tuple[str, str], _Conversation] = {}
-
-    def message(self, found: Record) -> Draft | _Message:
-        """Return the message of a record, or a draft with the reason why the record has no message."""
-        self.number += 1
-        draft = Draft(found.place, found.offset, self.number, problem=found.problem, lost=list(found.lost))
-        value = found.value
-        if not draft.problem and not draft.lost and not isinstance(value, dict):
-            draft.problem = f"A message is an object; this is {type_label(value)}."
-        if draft.problem or not isinstance(value, dict):
-            return draft
-        # Some systems wrap each message in another object.
-        record = value["message"] if isinstance(value.get("message"), dict) else value
-        if not any(name in record for name in (*ROLES, *TEXTS)):
-            draft.problem = "This is not a message: it has neither a role nor a text."
-            return draft
-        text, left_out = _text_of(record)
-        if left_out:
-            draft.lost.append(("content", "parts that are not text, such as pictures"))
-        if not text.strip():
-            draft.lost.append(("messages without text", _WITHOUT_TEXT))
-            return draft
-        if len(text) > MAX_VALUE_LENGTH:
-            draft.lost.append(("messages that are too long", f"a field holds {MAX_VALUE_LENGTH:,} characters"))
-            return draft
-        for name, part in record.items():
-            if name not in _PLACED and part not in NOTHING:
-                draft.lost.append((name_shown(name), _LOST.get(name, UNKNOWN)))
-        thread = next((str(record[name]) for name in THREADS if _is_name(record.get(name))), "")
-        conversation = self.conversations.setdefault((found.group if not thread else "", thread), _Conversation())
-        stated = next((record[name] for name in TIMES if record.get(name) not in NOTHING), None)
-        role, at = _role_of(record), time_past(draft, "time", stated, now=self.now)
-        if not role and any(record.get(name) not in NOTHING for name in ROLES):
-            draft.lost.append(("role", _NOT_TEXT))
-        if record.get("name") not in NOTHING and not isinstance(record["name"], str):
-            draft.lost.append(("name", _NOT_TEXT))
-        return _Message(draft, conversation, thread, role, text, record, at, str(stated or ""))
-
-
-def records_within(entry: Entry, messages: Sequence[Record]) -> Iterator[Record]:
+def records_within(entry: Entry, messages: Sequence[Draft]) -> Iterator[Draft]:
     """Yield ``messages`` with their places in the file. ``entry`` is the conversation that contains them."""
     if not messages:
-        yield Record(None, entry.place, entry.offset, lost=[("conversation", "it has no messages")])
+        yield Draft(entry.place, entry.offset, lost=[("conversation", "it has no messages")])
     for at, message in enumerate(messages, start=1):
-        # Each message needs an offset of its own, from which an import can continue.
-        offset = entry.offset if at == len(messages) else entry.start + at
-        place, group = f"{entry.place}, message {at}", f"entry {entry.number}"
-        yield dataclasses.replace(message, place=place, offset=offset, group=group)
+        message.place, message.offset = f"{entry.place}, message {at}", entry.offset
+        message.group = f"entry {entry.number}"
+        yield message
 
 
-def _placed(waiting: list[Draft | _Message], *, scope: str, now: dt.datetime, seen: Seen) -> Iterator[Draft]:
-    """Yield the drafts of ``waiting``, and empty the list. If the last message has a time, the messages before it in
-    its conversation may get this time."""
-    newest = waiting[-1] if waiting else None
-    for found in waiting:
-        if isinstance(found, _Message):
-            first = newest.at if isinstance(newest, _Message) and newest.conversation is found.conversation else None
-            _message_place(found, first=first, scope=scope, now=now, seen=seen)
-            yield found.draft
+def _chat_records(path: Path) -> Iterator[Draft]:
+    for entry in entries_read(path, members=LISTS):
+        within = entry.value
+        if isinstance(within, dict):
+            within = next((within[name] for name in LISTS if isinstance(within.get(name), list)), None)
+        if isinstance(within, list):
+            yield from records_within(entry, [Draft(value=value) for value in within])
         else:
-            yield found
-    waiting.clear()
+            yield Draft(entry.place, entry.offset, entry.value, f"{entry.group}", problem=entry.problem)
 
 
-def _message_place(message: _Message, *, first: dt.datetime | None, scope: str, now: dt.datetime, seen: Seen) -> None:
-    conversation, draft = message.conversation, message.draft
+def _message(draft: Draft, conversations: dict[tuple[str, str], _Conversation], *, now: dt.datetime) -> _Message | None:
+    """Return the message of a draft. If it has none, the draft contains the reason. The conversation is the one that
+    the message names; if it names none, the list that contains the message is the conversation."""
+    if (draft.lost and draft.value is None) or not draft.object_is(draft.value, "A message"):
+        return None
+    # Some systems wrap each message in another object.
+    record = draft.value["message"] if isinstance(draft.value.get("message"), dict) else draft.value
+    if not any(name in record for name in (*ROLES, *TEXTS)):
+        draft.problem = "This is not a message: it has neither a role nor a text."
+        return None
+    found: list[str] = []
+    left_out = False
+    for member in TEXTS:
+        if not found and record.get(member) not in NOTHING:
+            left_out |= _texts_gather(record[member], found)
+    if left_out:
+        draft.lose("content", "parts that are not text, such as pictures")
+    text = "\n".join(found)
+    if not draft.text_is(text, "messages", _WITHOUT_TEXT):
+        return None
+    draft.rest_lose(record, _PLACED, _LOST)
+    role, own = _role_of(record), record.get("name")
+    if not role and any(record.get(each) not in NOTHING for each in ROLES):
+        draft.lose("role", _NOT_TEXT)
+    if own not in NOTHING and not isinstance(own, str):
+        draft.lose("name", _NOT_TEXT)
+    thread = next((str(record[each]) for each in THREADS if _is_name(record.get(each))), "")
+    conversation = conversations.setdefault(("" if thread else draft.group, thread), _Conversation())
+    stated = next((record[each] for each in TIMES if record.get(each) not in NOTHING), None)
+    at = time_past(draft, "time", stated, now=now)
+    name, subject = (each if isinstance(each, str) else "" for each in (own, record.get(SUBJECT)))
+    return _Message(draft, conversation, thread, role, text, name, subject, at, str(stated or ""))
+
+
+def _placed(
+    waiting: Iterable[tuple[Draft, _Message | None]], newest: _Message | None, *, scope: str, now: dt.datetime
+) -> Iterator[Draft]:
+    """Yield the drafts of ``waiting``. If the last message has a time, the messages before it in its conversation may
+    get this time."""
+    for draft, message in waiting:
+        if message is not None:
+            first = newest.at if newest and newest.conversation is message.conversation else None
+            _message_place(message, first=first, scope=scope, now=now)
+        yield draft
+
+
+def _message_place(message: _Message, *, first: dt.datetime | None, scope: str, now: dt.datetime) -> None:
+    conversation = message.conversation
     at = _topic_time(message, first)
     at = at if at is None else min(at, now)
-    fields = [value_field(FIELD, message.text)]
-    fields += [value_field("role", message.role)] if message.role else []
-    name = message.record.get("name")
-    fields += [value_field("name", name)] if isinstance(name, str) and name else []
     before = conversation.last
-    subject = message.record.get(SUBJECT)
-    fields += [value_field("conversation", subject)] if isinstance(subject, str) and subject and not before else []
+    members = {
+        FIELD: message.text,
+        "role": message.role,
+        "name": message.name,
+        "conversation": "" if before else message.subject,
+    }
     # The id depends on the previous message, so that the same text at another place is another message.
-    topic_id = id_computed("chat", scope, message.thread, before, message.role, message.stated, message.text)
-    conversation.last, conversation.at = str(topic_id), at or conversation.at
-    if seen.before(topic_id):
-        draft.lost.append(("message", "an earlier conversation of the file begins with the same messages"))
-        return
-    draft.item_set(
-        {
-            "placement": "new_topic",
-            "topic_id": str(topic_id),
-            "topic_kind": KIND,
-            "scope": scope,
-            "fields": fields,
-            "created_at": at,
-            "valid_from": message.at,
-            "edges": [{"to_topic_id": before, "kind": FOLLOWS}] if before else [],
-        }
+    conversation.last = id_computed("chat", scope, message.thread, before, message.role, message.stated, message.text)
+    conversation.at = at or conversation.at
+    message.draft.item_set(
+        topic_id=conversation.last,
+        topic_kind=KIND,
+        scope=scope,
+        fields=[value_field(name, value) for name, value in members.items() if value],
+        created_at=at,
+        valid_from=message.at,
+        edges=[{"to_topic_id": before, "kind": FOLLOWS}] if before else [],
     )
 
 
@@ -225,31 +173,12 @@ def _topic_time(message: _Message, first: dt.datetime | None) -> dt.datetime | N
     file. Return None if no time is known; the topic then gets the time of the import. Times are at least a microsecond
     apart, so that lists keep the order."""
     before = message.conversation.at
-    if before is None:
-        if message.at is None:
-            message.draft.notes.append(
-                (
-                    "time",
-                    "is missing; the first time in the conversation is used"
-                    if first
-                    else "is missing; the time of the import is used",
-                )
-            )
-        return message.at or first
     if message.at is None:
-        message.draft.notes.append(("time", "is missing; the time of the message before is used"))
-    elif message.at < before - MAX_WAITING * _TICK:
-        message.draft.notes.append(("time", "is earlier than that of the message before; the order is kept"))
-    return max(message.at or before, before + _TICK)
-
-
-def _messages_within(value: Any) -> list[Any] | None:
-    """Return the messages of an entry that is a conversation, None for any other entry."""
-    if isinstance(value, list):
-        return value
-    if not isinstance(value, dict):
-        return None
-    return next((value[name] for name in LISTS if isinstance(value.get(name), list)), None)
+        used = "time of the message before" if before else "first time in the conversation"
+        message.draft.note("time", f"is missing; the {used if before or first else 'time of the import'} is used")
+    elif before is not None and message.at < before - MAX_WAITING * _TICK:
+        message.draft.note("time", "is earlier than that of the message before; the order is kept")
+    return max(message.at or before, before + _TICK) if before else message.at or first
 
 
 def _is_name(value: Any) -> bool:
@@ -266,28 +195,13 @@ def _role_of(record: dict[str, Any]) -> str:
     return ""
 
 
-def _text_of(record: dict[str, Any]) -> tuple[str, bool]:
-    """Return (the text of a message, whether parts that are not text were left out)."""
-    found: list[str] = []
-    left_out = False
-    for name in TEXTS:
-        if record.get(name) not in NOTHING:
-            left_out = _text_gather(record[name], found) or left_out
-        if found:
-            break
-    return "\n".join(found), left_out
-
-
-def _text_gather(value: Any, found: list[str]) -> bool:
+def _texts_gather(value: Any, found: list[str]) -> bool:
     """Add the texts in ``value`` to ``found``. Return whether other parts were left out."""
     if isinstance(value, str):
         found += [value] if value else []
         return False
     if isinstance(value, list):
         # A sum, because any() would stop at the first part that is left out.
-        return sum(_text_gather(part, found) for part in value) > 0
-    if isinstance(value, dict):
-        inner = next((value[name] for name in TEXTS if value.get(name) not in NOTHING), None)
-        if inner is not None:
-            return _text_gather(inner, found)
-    return True
+        return sum(_texts_gather(part, found) for part in value) > 0
+    inner = [value[name] for name in TEXTS if value.get(name) not in NOTHING] if isinstance(value, dict) else []
+    return not inner or _texts_gather(inner[0], found)
