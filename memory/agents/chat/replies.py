@@ -7,7 +7,7 @@ from typing import Annotated, Any, cast, get_args
 
 from memory.agents.chat.conversations import conversation_name
 from memory.agents.chat.intent import IntentName, Source
-from memory.agents.chat.undo_preview import What
+from memory.agents.chat.undo import What
 from memory.agents.study.progress import StudyOut, study_as_json
 from memory.agents.tools.loop import Ended
 from memory.agents.tools.tool import ToolCallOut
