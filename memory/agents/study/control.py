@@ -8,7 +8,7 @@ from django.db import transaction
 
 from memory.access.impersonation import job_writer, owner_lost_access
 from memory.access.principal import Principal
-from memory.agents.study.ids import Phase
+from memory.agents.study.progress import Phase
 from memory.agents.study.queue import open_limit_check
 from memory.core.callbacks import Enqueue
 from memory.core.errors import Conflict
