@@ -16,8 +16,7 @@ from memory.access.principal import Principal
 from memory.agents.chat.conversations import Channel, conversation_begin
 from memory.agents.chat.prompts import long_message, study_sentence
 from memory.agents.chat.turns import CallLog, Ended, intent_store, turn_begin
-from memory.agents.study.control import study_start
-from memory.agents.study.queue import worker_released
+from memory.agents.study.control import study_start, worker_released
 from memory.agents.study.steps import BuildStep, LinkStep
 from memory.agents.study.work import study_step
 from memory.agents.tools.loop import LoopEnd

@@ -82,7 +82,7 @@ def chat_begin(
     recalls: bool = False,
     idempotency_key: str | None = None,
 ) -> Chat:
-    """Check a request and create its turn. Eight queries; an ``idempotency_key`` adds three.
+    """Check a request and create its turn. Eight queries; an ``idempotency_key`` adds two.
 
     A caller with an ``idempotency_key`` must call ``reply_again`` first. With ``recalls``, the earlier messages are
     read from the conversation. Raises ``NotVisible`` if the caller may not continue the conversation,
@@ -105,14 +105,15 @@ def chat_begin(
     studied = request.study and request.is_long and principal.role != "reader" and request.intent_override != "query"
     message = long_message(len(request.last)) if studied else request.last
     with transaction.atomic():
-        record = key_take(request, key=idempotency_key, principal=principal, now=now) if idempotency_key else None
+        if idempotency_key:
+            key_take(request, key=idempotency_key, principal=principal, now=now)
         if conversation is None:
             conversation = conversation_begin(scope=scope, channel=channel, principal=principal, now=now)
         turn = turn_begin(conversation, message=message, model=model_named(request.model), now=now)
-        if record is not None:
-            key_bind(record, turn)
+        if idempotency_key:
+            key_bind(turn, key=idempotency_key, principal=principal)
     return Chat(
-        request, replace(principal, scope=conversation.scope), conversation, turn, recalls, keyed=record is not None
+        request, replace(principal, scope=conversation.scope), conversation, turn, recalls, keyed=bool(idempotency_key)
     )
 
 

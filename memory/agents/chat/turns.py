@@ -15,11 +15,11 @@ from django.conf import settings
 from django.db import OperationalError, connection, transaction
 from django.db.models import Case, F, Q, Value, When
 
-from memory.agents.chat.tool_call_text import call_record
 from memory.agents.tools.tool import ToolCalled
 from memory.agents.tools.write_log import topics_lock_shared
 from memory.core.errors import Conflict
 from memory.core.problem_codes import ProblemCode
+from memory.core.truncate import text_cut
 from memory.models import Conversation, ConversationTurn
 from memory.models.locks import lock_missed
 
@@ -30,6 +30,19 @@ _LOST_AFTER = dt.timedelta(seconds=60)
 AT_WORK = "The assistant is still answering the last message of this conversation. Wait for its reply."
 # Written over a logged call whose topics were erased. The log then shows only that there was a call.
 _ERASED_CALL = {"arguments": {}, "said": "", "topic_ids": [], "seen": []}
+
+# The maximum number of characters of one text in the stored arguments. The whole text is in the topic.
+_MAX_TEXT = 600
+_MAX_LIST = 20
+_MAX_SUMMARY = 300
+# The summaries of some tools. ``query`` and ``history`` have a count instead, and all other tools have "Read."
+_SUMMARIES = {
+    "why": "Explained.",
+    "new_topic": "Remembered.",
+    "extend_topic": "Written.",
+    "version_field": "Written.",
+    "link": "Linked.",
+}
 
 _APPEND_CALLS_SQL = """
 UPDATE memory_conversationturn
@@ -182,7 +195,7 @@ class CallLog:
         """Append the calls to the log. If a topic of these calls was erased, empty the turn first."""
         if not self._unlogged:
             return
-        calls = [call_record(each) for each in self._unlogged]
+        calls = [_call_record(each) for each in self._unlogged]
         parameters: dict[str, Any] = {
             "id": self.turn.pk,
             "calls": json.dumps(calls, ensure_ascii=False),
@@ -200,3 +213,44 @@ def _lost(now: dt.datetime) -> Q:
 
 def _lost_before(now: dt.datetime) -> dt.datetime:
     return now - dt.timedelta(seconds=settings.MEMSTATE_CHAT_TIMEOUT_SECONDS) - _LOST_AFTER
+
+
+def _call_record(called: ToolCalled) -> dict[str, Any]:
+    # The record of a call does not contain the result.
+    return {
+        "tool": called.tool[:100],
+        "arguments": _shortened(called.arguments),
+        "ok": called.ok,
+        "ms": round(called.ms, 1),
+        "topic_ids": [str(each) for each in called.topic_ids],
+        "seen": [str(each) for each in called.seen],
+        "said": _summary(called)[:_MAX_SUMMARY],
+    }
+
+
+def _summary(called: ToolCalled) -> str:
+    """Return a short summary of the result, without any text of a topic."""
+    result = called.result if isinstance(called.result, dict) else {}
+    if not called.ok:
+        return str(result.get("error", "It was refused."))
+    if called.tool == "query":
+        return _counted(len(called.topic_ids), "memory found", "memories found")
+    if called.tool == "history":
+        return _counted(len(result.get("revisions", ())) + result.get("left_out", 0), "value read", "values read")
+    return _SUMMARIES.get(called.tool, "Read.")
+
+
+def _counted(number: int, one: str, several: str) -> str:
+    return f"{number} {one if number == 1 else several}."
+
+
+def _shortened(value: Any, depth: int = 0) -> Any:
+    if isinstance(value, str):
+        return text_cut(value, _MAX_TEXT)
+    if depth >= 4:
+        return None if isinstance(value, dict | list) else value
+    if isinstance(value, dict):
+        return {str(name)[:100]: _shortened(each, depth + 1) for name, each in list(value.items())[:_MAX_LIST]}
+    if isinstance(value, list):
+        return [_shortened(each, depth + 1) for each in value[:_MAX_LIST]]
+    return value

@@ -136,17 +136,11 @@ def study_as_json(job: StudyJob) -> StudyOut:
 def warning_of(job: StudyJob) -> str:
     """Return the sentences about steps that ended unusually; empty if there were none."""
     sentences = []
-    parts: dict[str, list[int]] = {}
-    rounds = Counter[int]()
-    for each in entries_of(job, Phase.BUILDING):
-        part = each["at"] + 1
-        parts.setdefault(each["ended"], []).append(part)
-        rounds[part] += each["rounds"]
     for ended, (one, several) in _ENDED.items():
-        if which := parts.get(ended):
-            sentence = one if len(which) == 1 else several
-            most = max(rounds[each] for each in which)
-            sentences.append(sentence.format(which=which[0], count=len(which), rounds=most))
+        if parts := [each["at"] for each in entries_of(job, Phase.BUILDING) if each["ended"] == ended]:
+            rounds = max(total(entries_of(job, Phase.BUILDING, part), "rounds") for part in parts)
+            sentence = one if len(parts) == 1 else several
+            sentences.append(sentence.format(which=parts[0] + 1, count=len(parts), rounds=rounds))
     linking = entries_of(job, Phase.LINKING)
     if count := sum(each["ended"] in _ENDED and each["ended"] != "nothing" for each in linking):
         sentences.append(f"{count} of the steps that link memories ended early.")

@@ -18,8 +18,8 @@ from typing import Any
 from django.conf import settings
 from django.db import DatabaseError, transaction
 
+from memory.agents.study.control import queue_entry_take, slot_acquired, study_lock, study_next, worker_released
 from memory.agents.study.progress import Ended, Phase, entries_of, total, warning_of
-from memory.agents.study.queue import queue_entry_take, slot_acquired, study_lock, study_next, worker_released
 from memory.agents.study.steps import BuildStep, LinkStep
 from memory.agents.tools.loop import LoopEnd, tool_loop_run
 from memory.core.callbacks import Clock, Enqueue

@@ -45,10 +45,9 @@ class TopicArguments(Arguments):
     topic_id: uuid.UUID
 
 
-class HistoryArguments(Arguments):
+class HistoryArguments(TopicArguments):
     """One field of a topic."""
 
-    topic_id: uuid.UUID
     field: str = Field(min_length=1, max_length=200, description="The name of the field.")
     limit: int = Field(default=20, ge=1, le=100)
 
