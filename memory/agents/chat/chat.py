@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-import structlog
 from django.conf import settings
-from django.db import OperationalError, transaction
+from django.db import transaction
 
 from memory.access.principal import Principal
 from memory.agents.chat.conversations import conversation_begin, conversation_led, conversation_messages
@@ -39,9 +38,6 @@ from memory.llm.chat_request import mark_make, model_configured
 from memory.llm.dialogue import dialogue_begin, model_named
 from memory.llm.wire import ModelProblem, ModelUnavailable
 from memory.models import Conversation, ConversationTurn
-from memory.models.locks import lock_missed
-
-logger = structlog.get_logger(__name__)
 
 Event = Literal["intent", "tool", "reply", "done"]
 Emit = Callable[[Event, Mapping[str, Any]], None]
@@ -52,8 +48,6 @@ _NO_MODEL = (
     "No language model is configured. Set MEMSTATE_LLM_MODEL, and MEMSTATE_LLM_BASE_URL and MEMSTATE_LLM_API_KEY if "
     "the endpoint needs them. For details, see the page Model in the console."
 )
-# How often MemState tries to close a turn whose row another process has locked.
-_TRIES = 3
 # With these kinds of ``ModelProblem``, the model has answered, but without a usable text. A retry would hardly help, so
 # the client gets a reply and not an error.
 _UNUSABLE_ANSWERS = frozenset({"refused", "cut_off", "empty"})
@@ -140,7 +134,7 @@ def chat_run(
         # Only a ``MemoryProblem`` has a sentence for users. Other exceptions are only logged.
         sentence = problem.sentence if isinstance(problem, MemoryProblem) else ""
         ended = Ended.MODEL if isinstance(problem, ModelProblem) else Ended.FAILED
-        _close(call_log, reply=sentence, ended=ended, rounds=0, now=clock())
+        call_log.end(reply=sentence, ended=ended, rounds=0, now=clock())
         raise
 
 
@@ -152,20 +146,6 @@ def _recalled(chat: Chat, *, now: dt.datetime) -> Chat:
     before = conversation_messages(chat.conversation, now=now, before=chat.turn.place)
     messages = [*map(ChatMessage.model_validate, before), chat.request.messages[-1]]
     return replace(chat, request=chat.request.model_copy(update={"messages": messages}))
-
-
-def _close(call_log: CallLog, **how: Any) -> None:
-    """Close the turn. If its row stays locked, log an error but raise none: the writes are committed, so the client
-    must get the reply."""
-    for _try in range(_TRIES):
-        try:
-            call_log.end(**how)
-        except OperationalError as problem:
-            if not lock_missed(problem):
-                raise
-        else:
-            return
-    logger.error("turn_not_closed", turn=call_log.turn.pk)
 
 
 def _run(
@@ -211,8 +191,7 @@ def _run(
         keeps_reply = ended != Ended.STOPPED or any(called.wrote for called in end.log)
         body |= {"reply": reply_of(end), "rounds": end.rounds, "ended": end.ended}
         body["tool_log"] = [called.as_json() for called in end.log]
-    _close(
-        call_log,
+    call_log.end(
         reply=body["reply"],
         ended=ended,
         rounds=body["rounds"],

@@ -78,11 +78,12 @@ def schema_plain(model: type[BaseModel]) -> dict[str, Any]:
     definitions = whole.get("$defs", {})
 
     def plain(schema: Mapping[str, Any]) -> dict[str, Any]:
+        schema = dict(schema)
         if "$ref" in schema:
-            return plain({**definitions[schema["$ref"].rpartition("/")[2]], **_without(schema, "$ref")})
+            return plain({**definitions[schema.pop("$ref").rpartition("/")[2]], **schema})
         if "anyOf" in schema:
-            (only,) = (each for each in schema["anyOf"] if each != {"type": "null"})
-            return plain({**only, **_without(schema, "anyOf")})
+            (only,) = (each for each in schema.pop("anyOf") if each != {"type": "null"})
+            return plain({**only, **schema})
         found: dict[str, Any] = {name: value for name, value in schema.items() if name in _KEYWORDS}
         if (meant := _FORMATS.get(schema.get("format", ""))) is not None:
             found["description"] = f"{found.get('description', '')} {meant}".strip()
@@ -93,10 +94,6 @@ def schema_plain(model: type[BaseModel]) -> dict[str, Any]:
         return found
 
     return plain(whole)
-
-
-def _without(schema: Mapping[str, Any], name: str) -> dict[str, Any]:
-    return {key: value for key, value in schema.items() if key != name}
 
 
 class ToolCallOut(TypedDict):
