@@ -221,7 +221,8 @@ def _intent(chat: Chat) -> Intent:
         # Readers cannot write.
         return Intent("query", "rule")
     messages = [{"role": str(each.role), "content": each.content} for each in request.messages]
-    return intent_find(messages, turns=request.turns, within=min(SECONDS, settings.MEMSTATE_CHAT_TIMEOUT_SECONDS))
+    turns = request.intent_turns or settings.MEMSTATE_CHAT_INTENT_TURNS
+    return intent_find(messages, turns=turns, within=min(SECONDS, settings.MEMSTATE_CHAT_TIMEOUT_SECONDS))
 
 
 def _talk(
@@ -231,7 +232,7 @@ def _talk(
 
     Raises ``ValueRefused`` if the endpoint does not have the requested model.
     """
-    request, mark = chat.request, mark_make()
+    request, mark, most = chat.request, mark_make(), settings.MEMSTATE_CHAT_MAX_TOOL_ROUNDS
 
     def tick(called: ToolCalled) -> None:
         call_log.add(called)
@@ -255,7 +256,7 @@ def _talk(
         dialogue_begin(instructions, model_messages(request), mark=mark),
         Toolbox(tools),
         mark=mark,
-        most_rounds=request.rounds,
+        most_rounds=min(request.max_tool_rounds or most, most),
         seconds=seconds,
         purpose="chat",
         model=request.model,

@@ -8,7 +8,6 @@ an undo can be corrected. Fields and links that a merge has moved count as writt
 import datetime as dt
 import hashlib
 import uuid
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
@@ -212,8 +211,8 @@ class UndoItem:
     """One thing that a conversation wrote.
 
     ``told`` is the effect of the undo. If the item is kept, ``why`` is the reason. For a link, topic and title are
-    those of its source. The other members are not shown. ``writes`` are ids of ConversationWrite. A merge has
-    ``run_id`` and ``topics``, a value or field has ``former``, which restores it, and a link has ``link``.
+    those of its source. The other members are not shown. ``writes`` are ids of ConversationWrite. A value or field has
+    ``former``, which restores it, and a link has ``link``.
     """
 
     what: What
@@ -222,8 +221,6 @@ class UndoItem:
     told: str
     why: str
     writes: list[int] = field(repr=False)
-    run_id: uuid.UUID | None = field(default=None, repr=False)
-    topics: Sequence[uuid.UUID] = field(default=(), repr=False)
     former: IngestItem | None = field(default=None, repr=False)
     link: int | None = field(default=None, repr=False)
 
@@ -360,17 +357,16 @@ def _merges_undo(
     """Undo the merges, the last one first, and return the effect on all writes. A merge that cannot be undone is
     kept."""
     found = ConversationUndone()
-    parameters: dict[str, Any] = {"conversation": conversation.pk}
+    kept: list[uuid.UUID] = []
+    parameters = {"conversation": conversation.pk, "kept": kept}
     for item, (run_id, topics) in _items(cursor, _MERGES_SQL, parameters, found):
-        item.run_id, item.topics = run_id, topics
         try:
             undone = run_undo(run_id, principal=principal, reason=why, now=now)
             item.why = undone.conflicts[0][1] if undone.conflicts else ""
         except Conflict as problem:
             item.why = problem.sentence
-        if not item.why:
-            item.told += "; merge undone"
-    parameters["kept"] = [topic_id for item in found.left for topic_id in item.topics]
+        kept += topics if item.why else []
+        item.told += "" if item.why else "; merge undone"
     for item, _more in _items(cursor, _MADE_SQL, parameters, found):
         item.told += "" if item.why else "; released"
     for item, (new, value, field_type, ref, valid_from) in _items(cursor, _VALUES_SQL, parameters, found):

@@ -8,7 +8,7 @@ several entries with the same number, only the first one is valid.
 import datetime as dt
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 
 from django.conf import settings
 from django.db import DatabaseError, transaction
@@ -180,12 +180,8 @@ def study_next(*, now: dt.datetime, enqueue: Enqueue) -> None:
 @contextmanager
 def slot_acquired() -> Iterator[bool]:
     """Take one of the slots for running studies during the block. Yield whether a slot was free. One query per slot."""
-    for number in range(slots()):
-        with study_lock(f"study-slot:{number}") as taken:
-            if taken:
-                yield True
-                return
-    yield False
+    with ExitStack() as stack:
+        yield any(stack.enter_context(study_lock(f"study-slot:{number}")) for number in range(slots()))
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from memory.access.principal import Principal
 from memory.agents.study.progress import Phase, entries_of, session_ids, topic_id_of, total
-from memory.agents.study.prompts import BUILD, PART, PART_AGAIN, PLACE, TOPICS, TOPICS_AGAIN
+from memory.agents.study.prompts import BUILD, PART, PART_AGAIN, PLACE, TOPICS
 from memory.agents.tools.read_tools import TopicArguments, reading_tools
 from memory.agents.tools.tool import Arguments, Tool, Toolbox, ToolCalled, ToolReply
 from memory.agents.tools.write_log import topics_lock_shared, writes_log
@@ -256,8 +256,8 @@ class LinkStep(StudyStep):
         self.empty = not self.own
         # Inactive topics are counted only in the first dialogue of a step. In a later dialogue, they include topics
         # that the step itself has merged.
-        self.again = total(entries_of(job, Phase.LINKING, at), "rounds") > 0
-        self.skipped = 0 if self.again else to - at - len(self.own)
+        again = total(entries_of(job, Phase.LINKING, at), "rounds")
+        self.skipped = 0 if again else to - at - len(self.own)
         # Maps each merged topic to the topic into which it is merged.
         self.merges: dict[uuid.UUID, uuid.UUID] = {}
         self._erased = False
@@ -266,8 +266,7 @@ class LinkStep(StudyStep):
     def messages(self, mark: str) -> list[Message]:
         """Return the first messages of the dialogue."""
         topics = [_shown(self.known.topics[each], self.job.source_id) for each in self.own]
-        request = TOPICS_AGAIN if self.again else TOPICS
-        return dialogue_begin(PLACE, [{"role": "user", "content": f"{request}\n{framed(topics, mark)}"}], mark=mark)
+        return dialogue_begin(PLACE, [{"role": "user", "content": f"{TOPICS}\n{framed(topics, mark)}"}], mark=mark)
 
     def toolbox(self) -> Toolbox:
         """Return the tools of this step."""

@@ -153,18 +153,16 @@ class Toolbox:
         """
         started = time.perf_counter()
         parsed: Any = arguments
-        reply, ok, wrote = ToolReply({}), False, False
+        reply, ok, tool = ToolReply({}), False, self.tools.get(name)
         try:
             if isinstance(arguments, str):
                 parsed = json_guarded(arguments.encode() or b"{}", max_depth=_DEPTH, what="The text of the arguments")
-            tool = self.tools.get(name)
             if tool is None:
                 raise ValueRefused(
                     f"Tool {name[:100]!r} does not exist. Tools are: {', '.join(self.tools)}.",
                     code=ProblemCode.TOOL_NOT_FOUND,
                 )
             reply, ok = tool.run(tool.arguments.model_validate(parsed)), True
-            wrote = tool.writes
         except ValidationError as problem:
             wrong = [
                 f"{'.'.join(map(str, each['loc'])) or 'arguments'}: "
@@ -183,4 +181,6 @@ class Toolbox:
         ms = (time.perf_counter() - started) * 1000
         topic_ids = list(dict.fromkeys(reply.topic_ids))
         seen = [each for each in dict.fromkeys(reply.seen) if each not in set(topic_ids)]
-        return ToolCalled(name, parsed, reply.result, ok, ms, topic_ids, seen, wrote)
+        return ToolCalled(
+            name, parsed, reply.result, ok, ms, topic_ids, seen, wrote=ok and tool is not None and tool.writes
+        )
