@@ -219,8 +219,14 @@ def _result_store(job: StudyJob, step: BuildStep | LinkStep, loop: LoopEnd, *, n
         job.merged += counts.get("merged", 0)
         job.tries = 0
     job.moved_at, job.failure = now, ""
-    if finished:
-        _advance(job, step.to, now=now)
+    if finished and step.phase == Phase.LINKING:
+        job.linked = step.to
+    elif finished:
+        job.done = step.to
+        if job.done >= job.segments:
+            job.to_link = job.topics
+            job.phase = Phase.WAITING if job.to_link else Phase.LINKING
+            job.not_before = now + dt.timedelta(seconds=settings.MEMSTATE_STUDY_PHASE_DELAY_SECONDS)
     if ended == "rejected" and len(_rejected(job)) >= min(MAX_REJECTED, job.segments):
         failure = problem.sentence
     elif ended in ("limited", "unavailable"):
@@ -271,14 +277,3 @@ def _rejected_drop(job: StudyJob) -> None:
             job.done, job.phase, job.not_before, job.to_link = last["at"], Phase.BUILDING, None, 0
         else:
             job.linked = last["at"]
-
-
-def _advance(job: StudyJob, to: int, *, now: dt.datetime) -> None:
-    if job.phase != Phase.BUILDING:
-        job.linked = to
-        return
-    job.done = to
-    if job.done >= job.segments:
-        job.to_link = job.topics
-        job.phase = Phase.WAITING if job.to_link else Phase.LINKING
-        job.not_before = now + dt.timedelta(seconds=settings.MEMSTATE_STUDY_PHASE_DELAY_SECONDS)
