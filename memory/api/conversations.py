@@ -14,11 +14,10 @@ from memory.agents.chat.replies import (
     ConversationUndoReply,
     UndoneItem,
     conversation_as_json,
+    conversation_writes,
     turn_as_json,
 )
-from memory.agents.chat.undo import conversation_undo, conversation_undo_preview
-from memory.agents.chat.undo_preview import UndoItem, undo_summary
-from memory.agents.chat.write_summary import conversation_writes
+from memory.agents.chat.undo import UndoItem, conversation_undo, conversation_undo_preview, undo_summary
 from memory.api.authentication import principal_of
 from memory.api.paging import Cursor, limit_checked
 from memory.api.replies import json_reply

@@ -16,10 +16,8 @@ from memory.access.principal import Principal
 from memory.agents.chat.conversations import Channel, conversation_begin
 from memory.agents.chat.prompts import long_message, study_sentence
 from memory.agents.chat.turns import CallLog, Ended, intent_store, turn_begin
-from memory.agents.study.control import study_start
-from memory.agents.study.link_step import LinkStep
-from memory.agents.study.queue import worker_released
-from memory.agents.study.step import StudyStep
+from memory.agents.study.control import study_start, worker_released
+from memory.agents.study.steps import BuildStep, LinkStep
 from memory.agents.study.work import study_step
 from memory.agents.tools.loop import LoopEnd
 from memory.agents.tools.tool import ToolCalled
@@ -110,7 +108,7 @@ class _ScriptedModel:
     there: set[uuid.UUID]
     made: dict[str, uuid.UUID] = field(default_factory=dict)
 
-    def __call__(self, _job: StudyJob, step: StudyStep) -> LoopEnd:
+    def __call__(self, _job: StudyJob, step: BuildStep | LinkStep) -> LoopEnd:
         box = step.toolbox()
         if isinstance(step, LinkStep):
             for name, arguments in self._places(set(step.own)):

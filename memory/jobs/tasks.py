@@ -21,7 +21,7 @@ from django_q.tasks import async_task
 from psycopg.errors import UndefinedTable
 
 from memory.agents.chat.turns import turns_lost_close
-from memory.agents.study.queue import studies_stalled, study_turn
+from memory.agents.study.control import studies_stalled, study_turn
 from memory.agents.study.work import study_work, turn_seconds
 from memory.core.callbacks import Enqueue
 from memory.core.errors import ValueRefused

@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
-from memory.agents.study.ids import session_ids
+from memory.agents.study.progress import session_ids
 from memory.models import StudyJob
 from memstate_site.postgres.address import embedded_address
 from tests.agents.study.reader import CITIES, text_about

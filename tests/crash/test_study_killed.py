@@ -11,7 +11,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from memory.agents.study.ids import session_ids
+from memory.agents.study.progress import session_ids
 from memory.ingest.apply import ingest_apply, ingest_prepare
 from memory.ingest.items import IngestItem
 from memory.models import AuditEvent, ConversationWrite, StudyJob, Topic

@@ -10,7 +10,7 @@ from django.db import connection
 from django.db.models import QuerySet
 from django_q.models import Schedule
 
-from memory.agents.study.ids import session_ids
+from memory.agents.study.progress import session_ids
 from memory.core.errors import Conflict
 from memory.core.policy_values import Knobs
 from memory.demo.build import story_build

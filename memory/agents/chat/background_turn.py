@@ -52,7 +52,7 @@ def turn_slot() -> Iterator[None]:
             _slots_taken -= 1
 
 
-class Running:
+class Running(threading.Thread):
     """Runs ``work(emit, go_on)`` in a background thread. ``emit`` reports an event. ``go_on`` returns False after the
     client has disconnected. An exception is reported as the event ``failed``. ``at_end`` is called after the work."""
 
@@ -62,14 +62,14 @@ class Running:
         *,
         at_end: Callable[[], None] = lambda: None,
     ) -> None:
-        self._events: queue.SimpleQueue[tuple[str, Any] | None] = queue.SimpleQueue()
-        self._stopped = threading.Event()
-        self._work, self._at_end = work, at_end
         # The context contains the id of the request, which log lines show.
-        context = contextvars.copy_context()
-        self._thread = threading.Thread(target=context.run, args=(self._run,), name="conversation", daemon=True)
+        run = contextvars.copy_context().run
+        super().__init__(target=run, args=(self._run,), name="conversation", daemon=True)
+        self._events: queue.SimpleQueue[tuple[str, Any] | None] = queue.SimpleQueue()
+        self._left = threading.Event()
+        self._work, self._at_end = work, at_end
         try:
-            self._thread.start()
+            self.start()
         except RuntimeError:
             # The process cannot create more threads.
             at_end()
@@ -92,15 +92,11 @@ class Running:
 
     def stop(self) -> None:
         """Make ``go_on`` return False, so that the work stops before its next round of tool calls."""
-        self._stopped.set()
-
-    def join(self, seconds: float) -> None:
-        """Wait until the thread ends, for at most ``seconds``. For tests."""
-        self._thread.join(seconds)
+        self._left.set()
 
     def _run(self) -> None:
         try:
-            self._work(lambda name, data: self._events.put((name, data)), lambda: not self._stopped.is_set())
+            self._work(lambda name, data: self._events.put((name, data)), lambda: not self._left.is_set())
         except Exception as problem:
             self._events.put(("failed", problem))
         finally:

@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-import structlog
 from django.conf import settings
-from django.db import OperationalError, transaction
+from django.db import transaction
 
 from memory.access.principal import Principal
 from memory.agents.chat.conversations import conversation_begin, conversation_led, conversation_messages
@@ -39,9 +38,6 @@ from memory.llm.chat_request import mark_make, model_configured
 from memory.llm.dialogue import dialogue_begin, model_named
 from memory.llm.wire import ModelProblem, ModelUnavailable
 from memory.models import Conversation, ConversationTurn
-from memory.models.locks import lock_missed
-
-logger = structlog.get_logger(__name__)
 
 Event = Literal["intent", "tool", "reply", "done"]
 Emit = Callable[[Event, Mapping[str, Any]], None]
@@ -52,8 +48,6 @@ _NO_MODEL = (
     "No language model is configured. Set MEMSTATE_LLM_MODEL, and MEMSTATE_LLM_BASE_URL and MEMSTATE_LLM_API_KEY if "
     "the endpoint needs them. For details, see the page Model in the console."
 )
-# How often MemState tries to close a turn whose row another process has locked.
-_TRIES = 3
 # With these kinds of ``ModelProblem``, the model has answered, but without a usable text. A retry would hardly help, so
 # the client gets a reply and not an error.
 _UNUSABLE_ANSWERS = frozenset({"refused", "cut_off", "empty"})
@@ -82,7 +76,7 @@ def chat_begin(
     recalls: bool = False,
     idempotency_key: str | None = None,
 ) -> Chat:
-    """Check a request and create its turn. Eight queries; an ``idempotency_key`` adds three.
+    """Check a request and create its turn. Eight queries; an ``idempotency_key`` adds two.
 
     A caller with an ``idempotency_key`` must call ``reply_again`` first. With ``recalls``, the earlier messages are
     read from the conversation. Raises ``NotVisible`` if the caller may not continue the conversation,
@@ -105,14 +99,15 @@ def chat_begin(
     studied = request.study and request.is_long and principal.role != "reader" and request.intent_override != "query"
     message = long_message(len(request.last)) if studied else request.last
     with transaction.atomic():
-        record = key_take(request, key=idempotency_key, principal=principal, now=now) if idempotency_key else None
+        if idempotency_key:
+            key_take(request, key=idempotency_key, principal=principal, now=now)
         if conversation is None:
             conversation = conversation_begin(scope=scope, channel=channel, principal=principal, now=now)
         turn = turn_begin(conversation, message=message, model=model_named(request.model), now=now)
-        if record is not None:
-            key_bind(record, turn)
+        if idempotency_key:
+            key_bind(turn, key=idempotency_key, principal=principal)
     return Chat(
-        request, replace(principal, scope=conversation.scope), conversation, turn, recalls, keyed=record is not None
+        request, replace(principal, scope=conversation.scope), conversation, turn, recalls, keyed=bool(idempotency_key)
     )
 
 
@@ -139,7 +134,7 @@ def chat_run(
         # Only a ``MemoryProblem`` has a sentence for users. Other exceptions are only logged.
         sentence = problem.sentence if isinstance(problem, MemoryProblem) else ""
         ended = Ended.MODEL if isinstance(problem, ModelProblem) else Ended.FAILED
-        _close(call_log, reply=sentence, ended=ended, rounds=0, now=clock())
+        call_log.end(reply=sentence, ended=ended, rounds=0, now=clock())
         raise
 
 
@@ -151,20 +146,6 @@ def _recalled(chat: Chat, *, now: dt.datetime) -> Chat:
     before = conversation_messages(chat.conversation, now=now, before=chat.turn.place)
     messages = [*map(ChatMessage.model_validate, before), chat.request.messages[-1]]
     return replace(chat, request=chat.request.model_copy(update={"messages": messages}))
-
-
-def _close(call_log: CallLog, **how: Any) -> None:
-    """Close the turn. If its row stays locked, log an error but raise none: the writes are committed, so the client
-    must get the reply."""
-    for _try in range(_TRIES):
-        try:
-            call_log.end(**how)
-        except OperationalError as problem:
-            if not lock_missed(problem):
-                raise
-        else:
-            return
-    logger.error("turn_not_closed", turn=call_log.turn.pk)
 
 
 def _run(
@@ -210,8 +191,7 @@ def _run(
         keeps_reply = ended != Ended.STOPPED or any(called.wrote for called in end.log)
         body |= {"reply": reply_of(end), "rounds": end.rounds, "ended": end.ended}
         body["tool_log"] = [called.as_json() for called in end.log]
-    _close(
-        call_log,
+    call_log.end(
         reply=body["reply"],
         ended=ended,
         rounds=body["rounds"],
@@ -241,7 +221,8 @@ def _intent(chat: Chat) -> Intent:
         # Readers cannot write.
         return Intent("query", "rule")
     messages = [{"role": str(each.role), "content": each.content} for each in request.messages]
-    return intent_find(messages, turns=request.turns, within=min(SECONDS, settings.MEMSTATE_CHAT_TIMEOUT_SECONDS))
+    turns = request.intent_turns or settings.MEMSTATE_CHAT_INTENT_TURNS
+    return intent_find(messages, turns=turns, within=min(SECONDS, settings.MEMSTATE_CHAT_TIMEOUT_SECONDS))
 
 
 def _talk(
@@ -251,7 +232,7 @@ def _talk(
 
     Raises ``ValueRefused`` if the endpoint does not have the requested model.
     """
-    request, mark = chat.request, mark_make()
+    request, mark, most = chat.request, mark_make(), settings.MEMSTATE_CHAT_MAX_TOOL_ROUNDS
 
     def tick(called: ToolCalled) -> None:
         call_log.add(called)
@@ -275,7 +256,7 @@ def _talk(
         dialogue_begin(instructions, model_messages(request), mark=mark),
         Toolbox(tools),
         mark=mark,
-        most_rounds=request.rounds,
+        most_rounds=min(request.max_tool_rounds or most, most),
         seconds=seconds,
         purpose="chat",
         model=request.model,

@@ -5,7 +5,6 @@ If a turn ends without a reply, the key can be used again only if the turn has w
 """
 
 import datetime as dt
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +15,7 @@ from memory.agents.chat.request import ChatRequest
 from memory.agents.chat.turns import turn_ended, turns_lost_close
 from memory.core.errors import Conflict
 from memory.core.problem_codes import ProblemCode
+from memory.core.replies import json_text
 from memory.ingest.idempotency import PURGED, StillInProgress, idempotency_claim, idempotency_replay, request_hash
 from memory.models import ConversationTurn, ConversationWrite, IdempotencyRecord, StudyJob
 
@@ -58,21 +58,19 @@ def reply_again(request: ChatRequest, *, key: str, principal: Principal, now: dt
     return None if replay is None else dict(replay[1])
 
 
-def key_take(request: ChatRequest, *, key: str, principal: Principal, now: dt.datetime) -> IdempotencyRecord:
-    """Claim the key for a new turn. At most three queries.
+def key_take(request: ChatRequest, *, key: str, principal: Principal, now: dt.datetime) -> None:
+    """Claim the key for a new turn. At most two queries.
 
     Must be called in the transaction that creates the turn, before any other lock is taken. Raises ``StillInProgress``
     if another request has claimed the key first, and ``ValueRefused`` if the key belongs to another request.
     """
     if idempotency_claim(key, _digest(request), principal=principal, now=now) is not None:
         raise MessageAtWork("A request with this Idempotency-Key has just been answered. Send it again.")
-    return IdempotencyRecord.objects.get(actor=principal.identity, key=key)
 
 
-def key_bind(record: IdempotencyRecord, turn: ConversationTurn) -> None:
+def key_bind(turn: ConversationTurn, *, key: str, principal: Principal) -> None:
     """Store which turn has claimed the key. One query."""
-    record.turn, record.scope = turn, turn.scope
-    record.save(update_fields=["turn", "scope"])
+    IdempotencyRecord.objects.filter(actor=principal.identity, key=key).update(turn=turn, scope=turn.scope)
 
 
 def reply_keep(turn: ConversationTurn, reply: Mapping[str, Any]) -> None:
@@ -80,9 +78,8 @@ def reply_keep(turn: ConversationTurn, reply: Mapping[str, Any]) -> None:
 
     Must be called in the transaction that closes the turn, after the row of the turn is locked.
     """
-    stored = json.dumps(reply, ensure_ascii=False, default=_plain)
     with connection.cursor() as cursor:
-        cursor.execute(_STORE_REPLY_SQL, {"turn": turn.pk, "reply": stored, "purged": PURGED})
+        cursor.execute(_STORE_REPLY_SQL, {"turn": turn.pk, "reply": json_text(reply), "purged": PURGED})
 
 
 def _repeat_check(turn: ConversationTurn, *, now: dt.datetime) -> None:
@@ -122,7 +119,3 @@ def _wrote(turn: ConversationTurn) -> bool:
 
 def _digest(request: ChatRequest) -> str:
     return request_hash("chat", request.model_dump(mode="json", exclude_unset=True))
-
-
-def _plain(value: object) -> str:
-    return value.isoformat() if isinstance(value, dt.datetime) else str(value)

@@ -70,17 +70,6 @@ class ChatRequest(RequestModel):
         return self.messages[-1].content
 
     @property
-    def rounds(self) -> int:
-        """The maximum number of rounds of tool calls."""
-        most: int = settings.MEMSTATE_CHAT_MAX_TOOL_ROUNDS
-        return min(self.max_tool_rounds or most, most)
-
-    @property
-    def turns(self) -> int:
-        """How many messages determine the intent."""
-        return self.intent_turns or settings.MEMSTATE_CHAT_INTENT_TURNS
-
-    @property
     def is_long(self) -> bool:
         """Whether the last message is long enough to be studied."""
         return len(self.last) > settings.MEMSTATE_CHAT_CHUNK_THRESHOLD_CHARS

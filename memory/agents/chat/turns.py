@@ -11,25 +11,42 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
+import structlog
 from django.conf import settings
 from django.db import OperationalError, connection, transaction
 from django.db.models import Case, F, Q, Value, When
 
-from memory.agents.chat.tool_call_text import call_record
 from memory.agents.tools.tool import ToolCalled
 from memory.agents.tools.write_log import topics_lock_shared
 from memory.core.errors import Conflict
 from memory.core.problem_codes import ProblemCode
+from memory.core.truncate import text_cut
 from memory.models import Conversation, ConversationTurn
 from memory.models.locks import lock_missed
 
+logger = structlog.get_logger(__name__)
 Ended = ConversationTurn.Ended
 
 # If a turn has exceeded its time limit by this much, its process must have died. The turn is then "lost".
 _LOST_AFTER = dt.timedelta(seconds=60)
+# How often MemState tries to close a turn whose row another process has locked.
+_TRIES = 3
 AT_WORK = "The assistant is still answering the last message of this conversation. Wait for its reply."
 # Written over a logged call whose topics were erased. The log then shows only that there was a call.
 _ERASED_CALL = {"arguments": {}, "said": "", "topic_ids": [], "seen": []}
+
+# The maximum number of characters of one text in the stored arguments. The whole text is in the topic.
+_MAX_TEXT = 600
+_MAX_LIST = 20
+_MAX_SUMMARY = 300
+# The summaries of some tools. ``query`` and ``history`` have a count instead, and all other tools have "Read."
+_SUMMARIES = {
+    "why": "Explained.",
+    "new_topic": "Remembered.",
+    "extend_topic": "Written.",
+    "version_field": "Written.",
+    "link": "Linked.",
+}
 
 _APPEND_CALLS_SQL = """
 UPDATE memory_conversationturn
@@ -145,14 +162,7 @@ class CallLog:
     def add(self, called: ToolCalled) -> None:
         """Log a call. Two queries in a transaction. Raises database errors other than lock time-outs."""
         self._unlogged.append(called)
-        try:
-            with transaction.atomic():
-                self._write()
-        except OperationalError as problem:
-            if not lock_missed(problem):
-                raise
-        else:
-            self._unlogged.clear()
+        self._store()
 
     def end(
         self,
@@ -166,32 +176,44 @@ class CallLog:
     ) -> None:
         """Close the turn with the reply, or without it if a topic of the turn was erased. At most five queries.
 
-        ``at_end`` is called in the transaction, while the turn is locked, unless the turn was already closed.
+        ``at_end`` is called in the transaction, while the turn is locked, unless the turn was already closed. If the
+        row stays locked by others, this is logged, but no error is raised: the writes are committed, so the client must
+        get the reply.
         """
-        with transaction.atomic():
-            self._write()
+
+        def close() -> None:
             Conversation.objects.filter(pk=self.turn.conversation_id).update(moved_at=now)
             stored = Case(When(erased=True, then=Value("")), default=Value(reply))
             open_turns = ConversationTurn.objects.filter(pk=self.turn.pk, ended=Ended.WORKING)
             if open_turns.update(reply=stored, ended=ended, rounds=rounds, study=study_id):
                 at_end()
-        self._unlogged.clear()
-        self.turn.ended = ended
 
-    def _write(self) -> None:
-        """Append the calls to the log. If a topic of these calls was erased, empty the turn first."""
-        if not self._unlogged:
-            return
-        calls = [call_record(each) for each in self._unlogged]
+        if not any(self._store(close) for _try in range(_TRIES)):
+            logger.error("turn_not_closed", turn=self.turn.pk)
+
+    def _store(self, then: Callable[[], None] = lambda: None) -> bool:
+        """Append the calls to the log and call ``then``, in one transaction. If a topic of these calls was erased,
+        empty the turn first. Return False if a row stays locked by others; nothing is stored then."""
+        calls = [_call_record(each) for each in self._unlogged]
         parameters: dict[str, Any] = {
             "id": self.turn.pk,
             "calls": json.dumps(calls, ensure_ascii=False),
             "emptied": json.dumps([each | _ERASED_CALL for each in calls], ensure_ascii=False),
+            "empty": json.dumps(_ERASED_CALL),
         }
-        with connection.cursor() as cursor:
-            if topics_lock_shared(self.unlogged_topics()):
-                cursor.execute(_ERASE_TURN_SQL, {"id": self.turn.pk, "empty": json.dumps(_ERASED_CALL)})
-            cursor.execute(_APPEND_CALLS_SQL, parameters)
+        try:
+            with transaction.atomic(), connection.cursor() as cursor:
+                if topics_lock_shared(self.unlogged_topics()):
+                    cursor.execute(_ERASE_TURN_SQL, parameters)
+                if calls:
+                    cursor.execute(_APPEND_CALLS_SQL, parameters)
+                then()
+        except OperationalError as problem:
+            if lock_missed(problem):
+                return False
+            raise
+        self._unlogged.clear()
+        return True
 
 
 def _lost(now: dt.datetime) -> Q:
@@ -200,3 +222,44 @@ def _lost(now: dt.datetime) -> Q:
 
 def _lost_before(now: dt.datetime) -> dt.datetime:
     return now - dt.timedelta(seconds=settings.MEMSTATE_CHAT_TIMEOUT_SECONDS) - _LOST_AFTER
+
+
+def _call_record(called: ToolCalled) -> dict[str, Any]:
+    # The record of a call does not contain the result.
+    return {
+        "tool": called.tool[:100],
+        "arguments": _shortened(called.arguments),
+        "ok": called.ok,
+        "ms": round(called.ms, 1),
+        "topic_ids": [str(each) for each in called.topic_ids],
+        "seen": [str(each) for each in called.seen],
+        "said": _summary(called)[:_MAX_SUMMARY],
+    }
+
+
+def _summary(called: ToolCalled) -> str:
+    """Return a short summary of the result, without any text of a topic."""
+    result = called.result if isinstance(called.result, dict) else {}
+    if not called.ok:
+        return str(result.get("error", "It was refused."))
+    if called.tool == "query":
+        return _counted(len(called.topic_ids), "memory found", "memories found")
+    if called.tool == "history":
+        return _counted(len(result.get("revisions", ())) + result.get("left_out", 0), "value read", "values read")
+    return _SUMMARIES.get(called.tool, "Read.")
+
+
+def _counted(number: int, one: str, several: str) -> str:
+    return f"{number} {one if number == 1 else several}."
+
+
+def _shortened(value: Any, depth: int = 0) -> Any:
+    if isinstance(value, str):
+        return text_cut(value, _MAX_TEXT)
+    if depth >= 4:
+        return None if isinstance(value, dict | list) else value
+    if isinstance(value, dict):
+        return {str(name)[:100]: _shortened(each, depth + 1) for name, each in list(value.items())[:_MAX_LIST]}
+    if isinstance(value, list):
+        return [_shortened(each, depth + 1) for each in value[:_MAX_LIST]]
+    return value

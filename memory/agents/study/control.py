@@ -1,15 +1,22 @@
-"""Start and resume a study."""
+"""Start and resume a study, and decide when it gets a worker.
+
+One worker is kept free for other jobs, and a study has at most one worker. Each queue entry has a number: the value of
+``turns`` when the entry was created. The worker that takes the entry increases ``turns`` in the same query. So of
+several entries with the same number, only the first one is valid.
+"""
 
 import datetime as dt
 import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 
 from django.conf import settings
-from django.db import transaction
+from django.db import DatabaseError, transaction
+from django.db.models import Count, F, Q
 
 from memory.access.impersonation import job_writer, owner_lost_access
 from memory.access.principal import Principal
-from memory.agents.study.ids import Phase
-from memory.agents.study.queue import open_limit_check
+from memory.agents.study.progress import Phase
 from memory.core.callbacks import Enqueue
 from memory.core.errors import Conflict
 from memory.core.ids import uuid7_at
@@ -17,10 +24,11 @@ from memory.core.problem_codes import ProblemCode
 from memory.extraction.parts import parts_cut
 from memory.extraction.request import content_check
 from memory.extraction.store import scope_wait, source_ensure, source_text
-from memory.jobs.resumable import Status, job_get, job_lock, job_new, job_start
+from memory.jobs.resumable import Status, job_get, job_lock, job_new, job_start, jobs_stalled, jobs_take
 from memory.llm.chat_request import model_configured
 from memory.llm.wire import ModelUnavailable
 from memory.models import Conversation, StudyJob
+from memory.models.locks import Lock, lock_wait, session_lock_release, session_lock_try
 from memory.stores.pending import work_pending
 
 
@@ -109,3 +117,85 @@ def study_resume(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime, e
         job.not_before, job.finished_at, job.moved_at, job.enqueued_at = None, None, now, now
         job_start(job, now=now, enqueue=enqueue, action="resumed", actor=principal.actor)
     return job
+
+
+def open_limit_check(identity: str, *, counting: bool = False) -> None:
+    """Raise ``Conflict`` if too many studies are open, of this caller or in total. One query.
+
+    The number is limited because each study sends hundreds of requests to the model. With ``counting``, one more query
+    takes a lock, so that other checks with ``counting`` wait until the transaction ends.
+    """
+    if counting:
+        lock_wait(Lock.COUNT_STUDIES)
+    working = StudyJob.objects.filter(status=StudyJob.Status.WORKING)
+    found = working.aggregate(all=Count("pk"), own=Count("pk", filter=Q(identity=identity)))
+    own, most = settings.MEMSTATE_STUDY_MOST_OPEN_PER_KEY, settings.MEMSTATE_STUDY_MOST_OPEN
+    if found["own"] >= own:
+        raise Conflict(
+            f"{found['own']} of your long texts are being studied, and the limit is {own}. Wait until one is done, or "
+            "cancel one.",
+            code=ProblemCode.TOO_MANY_STUDIES,
+        )
+    if found["all"] >= most:
+        raise Conflict(
+            f"{found['all']} long texts are being studied, which is the limit of this store. Try again later.",
+            code=ProblemCode.TOO_MANY_STUDIES,
+        )
+
+
+def slots() -> int:
+    """Return how many studies may run at once: one fewer than there are workers, but at least one."""
+    return max(1, int(str(settings.Q_CLUSTER["workers"])) - 1)
+
+
+def study_turn(job_id: uuid.UUID) -> int:
+    """Return the number for the next queue entry of a study. One query."""
+    return StudyJob.objects.values_list("turns", flat=True).get(pk=job_id)
+
+
+def queue_entry_take(job_id: uuid.UUID, turn: int | None) -> bool:
+    """Take a queue entry. Return True if the entry is the first with its number or has no number. One query."""
+    return turn is None or bool(StudyJob.objects.filter(pk=job_id, turns=turn).update(turns=F("turns") + 1))
+
+
+def worker_released(job_id: uuid.UUID) -> None:
+    """Store that a study has no worker. One query."""
+    StudyJob.objects.filter(pk=job_id).update(enqueued_at=None)
+
+
+def studies_stalled(*, now: dt.datetime) -> list[uuid.UUID]:
+    """Mark as enqueued the studies that are due or have lost their worker, at most as many as there are slots.
+
+    Return their ids; the study that has waited longest comes first. Two queries.
+    """
+    return jobs_stalled(StudyJob, now=now, due=_due(now), most=slots())
+
+
+def study_next(*, now: dt.datetime, enqueue: Enqueue) -> None:
+    """Enqueue the study that has waited longest, if one is due. At most two queries, plus those of ``enqueue``."""
+    for job_id in jobs_take(StudyJob, _due(now), most=1, now=now):
+        enqueue(job_id)
+
+
+@contextmanager
+def slot_acquired() -> Iterator[bool]:
+    """Take one of the slots for running studies during the block. Yield whether a slot was free. One query per slot."""
+    with ExitStack() as stack:
+        yield any(stack.enter_context(study_lock(f"study-slot:{number}")) for number in range(slots()))
+
+
+@contextmanager
+def study_lock(name: str) -> Iterator[bool]:
+    """Take the session lock ``name`` during the block. Yield whether the lock was free. Two queries."""
+    taken = session_lock_try(Lock.STUDY, name)
+    try:
+        yield taken
+    finally:
+        if taken:
+            # A broken connection has already released the lock.
+            with suppress(DatabaseError):
+                session_lock_release(Lock.STUDY, name)
+
+
+def _due(now: dt.datetime) -> Q:
+    return Q(Q(not_before=None) | Q(not_before__lte=now), enqueued_at=None)

@@ -1,12 +1,24 @@
-"""The progress of a study as JSON, and its warnings as sentences."""
+"""The record of the steps of a study: the ids of its topics, counts, its progress as JSON, and its warnings.
+
+The id of a topic is derived from the id of the study, the number of the part and the number of the topic. So a repeated
+step creates topics with the same ids, and no query is needed to list them.
+"""
 
 import datetime as dt
+import uuid
 from collections import Counter
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
 
-from memory.agents.study.ids import Phase, entries_of, total
 from memory.core.replies import TypedDict, doc, one_of
 from memory.models import StudyJob
+
+Phase = StudyJob.Phase
+
+# How a step may end: because the model has finished, because of a limit, or because of a problem with the model.
+Ended = Literal[
+    "done", "nothing", "rounds", "time", "limited", "unavailable", "rejected", "refused", "unusable", "empty"
+]
 
 # The share of phase A in the progress. It is large because phase A has more and longer steps than phase B.
 BUILDING_SHARE = 0.75
@@ -69,6 +81,29 @@ class StudyPage(TypedDict):
     next: str | None
 
 
+def topic_id_of(job_id: uuid.UUID, part: int, number: int) -> uuid.UUID:
+    """Return the id of the ``number``-th topic created by part ``part`` of a study."""
+    return uuid.uuid5(job_id, f"{part}:{number}")
+
+
+def entries_of(job: StudyJob, phase: str, at: int | None = None) -> list[Mapping[str, Any]]:
+    """Return the recorded entries of a phase, or only of its step ``at``. An interrupted step has several entries."""
+    return [each for each in job.steps if each["phase"] == phase and (at is None or each["at"] == at)]
+
+
+def session_ids(job: StudyJob) -> list[uuid.UUID]:
+    """Return the ids of all topics that a study has created, in order. Merged and erased topics are included."""
+    made = Counter[int]()
+    for each in entries_of(job, Phase.BUILDING):
+        made[each["at"]] += each["made"]
+    return [topic_id_of(job.id, part, number) for part in sorted(made) for number in range(made[part])]
+
+
+def total(entries: Sequence[Mapping[str, Any]], name: str) -> int:
+    """Return the sum of the count called ``name`` over all entries. An entry without this count adds 0."""
+    return sum(int(each.get(name, 0)) for each in entries)
+
+
 def study_as_json(job: StudyJob) -> StudyOut:
     """Return the progress of a study, without the record of its steps and without its text. No query."""
     return {
@@ -101,17 +136,11 @@ def study_as_json(job: StudyJob) -> StudyOut:
 def warning_of(job: StudyJob) -> str:
     """Return the sentences about steps that ended unusually; empty if there were none."""
     sentences = []
-    parts: dict[str, list[int]] = {}
-    rounds = Counter[int]()
-    for each in entries_of(job, Phase.BUILDING):
-        part = each["at"] + 1
-        parts.setdefault(each["ended"], []).append(part)
-        rounds[part] += each["rounds"]
     for ended, (one, several) in _ENDED.items():
-        if which := parts.get(ended):
-            sentence = one if len(which) == 1 else several
-            most = max(rounds[each] for each in which)
-            sentences.append(sentence.format(which=which[0], count=len(which), rounds=most))
+        if parts := [each["at"] for each in entries_of(job, Phase.BUILDING) if each["ended"] == ended]:
+            rounds = max(total(entries_of(job, Phase.BUILDING, part), "rounds") for part in parts)
+            sentence = one if len(parts) == 1 else several
+            sentences.append(sentence.format(which=parts[0] + 1, count=len(parts), rounds=rounds))
     linking = entries_of(job, Phase.LINKING)
     if count := sum(each["ended"] in _ENDED and each["ended"] != "nothing" for each in linking):
         sentences.append(f"{count} of the steps that link memories ended early.")

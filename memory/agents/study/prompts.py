@@ -37,7 +37,7 @@ PART_AGAIN = (
     "Part {number} of {of} again, because you were interrupted. `noted` are the topics that you have already made or "
     "changed for this part. Continue with the rest."
 )
-TOPICS = "These are the new topics. Use their ids in the tools."
-TOPICS_AGAIN = (
-    "These are the new topics again, because you were interrupted. `linked` are the links that you have made."
+TOPICS = (
+    "These are the new topics. Use their ids in the tools. `linked` are the links that they already have; do not make "
+    "these again."
 )

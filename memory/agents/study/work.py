@@ -12,31 +12,22 @@ import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from itertools import count, takewhile
+from typing import Any
 
 from django.conf import settings
 from django.db import DatabaseError, transaction
 
-from memory.agents.study.build_step import BuildStep
-from memory.agents.study.ids import Phase, rounds_in
-from memory.agents.study.link_step import LinkStep
-from memory.agents.study.progress import warning_of
-from memory.agents.study.queue import queue_entry_take, slot_acquired, study_lock, study_next, worker_released
-from memory.agents.study.step import StudyStep
-from memory.agents.study.step_results import (
-    MAX_TRIES,
-    StepResult,
-    backoff,
-    rejected_in_a_row,
-    rejected_steps_drop,
-    step_result,
-)
+from memory.agents.study.control import queue_entry_take, slot_acquired, study_lock, study_next, worker_released
+from memory.agents.study.progress import Ended, Phase, entries_of, total, warning_of
+from memory.agents.study.steps import BuildStep, LinkStep
 from memory.agents.tools.loop import LoopEnd, tool_loop_run
-from memory.agents.tools.tool import ToolCalled
 from memory.core.callbacks import Clock, Enqueue
 from memory.extraction.parts import parts_cut
 from memory.extraction.store import source_text
 from memory.jobs.resumable import JobCancelled, JobFailed, Status, job_finish, job_hold, job_principal, job_step
 from memory.llm.chat_request import mark_make
+from memory.llm.wire import MAX_WAIT_SECONDS, ModelProblem, ModelUnusable, RateLimited, RequestRejected
 from memory.models import StudyJob
 
 # Shares of MEMSTATE_JOB_TIMEOUT. A worker is killed after this time, so a fifth of it is left for writing.
@@ -48,7 +39,15 @@ CUT_DIFFERS = "Another version of MemState started this study and cut the text d
 # A worker sleeps during a wait of at most this number of seconds. If a wait is longer, upkeep enqueues the study later.
 SHORT_WAIT = 15.0
 
-StepRunner = Callable[[StudyJob, StudyStep], LoopEnd]
+# The study fails after this many failed tries in a row. The waits between them are about forty minutes in total.
+MAX_TRIES = 9
+FIRST_WAIT, MAX_BACKOFF = 15.0, 600.0
+# If the endpoint rejects this many parts in a row, the parts cannot be the cause, so the study fails.
+MAX_REJECTED = 3
+# After these ends, the step is continued by another dialogue.
+_UNFINISHED = ("time", "limited", "unavailable")
+
+StepRunner = Callable[[StudyJob, BuildStep | LinkStep], LoopEnd]
 
 
 def turn_seconds() -> float:
@@ -66,39 +65,30 @@ def study_work(
     the number of the queue entry that calls this function. A call without a number is always valid.
     """
     if queue_entry_take(job_id, turn):
+        slot_free = False
         try:
-            slot_free = _steps_do(job_id, clock=clock, until=time.monotonic() + seconds)
-        except Exception:
-            with suppress(DatabaseError):
-                _next_enqueue(clock=clock, enqueue=enqueue)
-            raise
-        if slot_free:
-            _next_enqueue(clock=clock, enqueue=enqueue)
+            with slot_acquired() as slot_free, study_lock(f"study:{job_id}") as free:
+                if free:
+                    _steps_do(job_id, more=slot_free, clock=clock, until=time.monotonic() + seconds)
+        finally:
+            # The slot and the lock are released before, because the next worker may start at once. If the connection is
+            # broken, upkeep enqueues the next study later.
+            if slot_free and enqueue is not None:
+                with suppress(DatabaseError):
+                    study_next(now=clock(), enqueue=enqueue)
     return StudyJob.objects.get(pk=job_id)
 
 
-def _steps_do(job_id: uuid.UUID, *, clock: Clock, until: float) -> bool:
-    """Do steps until the monotonic clock reaches ``until``. Return whether a slot was free."""
-    more, first = True, True
+def _steps_do(job_id: uuid.UUID, *, more: bool, clock: Clock, until: float) -> None:
+    """If there is ``more`` to do, do steps until the monotonic clock reaches ``until``, but at least one step. So there
+    is progress even if the time is very short."""
     cuts: list[tuple[int, int]] = []
-    with slot_acquired() as slot_free, study_lock(f"study:{job_id}") as free:
-        try:
-            # At least one step is done, so that there is progress even if the time is very short.
-            while slot_free and free and more and (first or time.monotonic() < until):
-                more, first = study_step(job_id, clock=clock, until=until, cuts=cuts), False
-        finally:
-            if free:
-                # If the connection is broken, upkeep enqueues the study later.
-                with suppress(DatabaseError):
-                    worker_released(job_id)
-    return slot_free
-
-
-def _next_enqueue(*, clock: Clock, enqueue: Enqueue | None) -> None:
-    """Enqueue the study that has waited longest. The caller must have released its slot and the lock of its study,
-    because the next worker may start at once."""
-    if enqueue is not None:
-        study_next(now=clock(), enqueue=enqueue)
+    try:
+        while more:
+            more = study_step(job_id, clock=clock, until=until, cuts=cuts) and time.monotonic() < until
+    finally:
+        with suppress(DatabaseError):
+            worker_released(job_id)
 
 
 def study_step(
@@ -141,7 +131,6 @@ def _retry_schedule(job: StudyJob, _failure: str, *, clock: Clock) -> bool:
 
 def _step(job: StudyJob, *, clock: Clock, cuts: list[tuple[int, int]], speak: StepRunner) -> bool:
     principal = job_principal(job, now=clock())
-    step: StudyStep
     if job.phase == Phase.BUILDING:
         content = source_text(job.source_id)
         if content is None:
@@ -151,45 +140,40 @@ def _step(job: StudyJob, *, clock: Clock, cuts: list[tuple[int, int]], speak: St
         if len(cuts) != job.segments:
             # This version of MemState cuts texts differently. Continuing could leave out text without an error.
             raise JobFailed(CUT_DIFFERS)
-        step = BuildStep(job, content, cuts, principal=principal, now=clock())
+        step: BuildStep | LinkStep = BuildStep(job, content, cuts, principal=principal, now=clock())
     else:
         step = LinkStep(job, principal=principal, clock=clock)
-    end = StepResult("empty", True) if step.empty() else step_result(speak(job, step), tries=job.tries)
+    loop = LoopEnd() if step.empty else speak(job, step)
     step.prepare()
     now = clock()
     with transaction.atomic():
         # Lock the topics before the job. A purge uses the same order.
-        exists = step.lock()
+        exists = step.lock(loop.log)
         locked = job_hold(job)
         if not exists:
             # The text was erased during the step, so nothing that the model made from the text may be stored.
             raise JobCancelled(ERASED)
         job_principal(locked, now=now)
-        return _result_store(locked, step, end, now=now)
+        return _result_store(locked, step, loop, now=now)
 
 
 def _timeout() -> float:
     return float(str(settings.Q_CLUSTER["timeout"]))
 
 
-def _model_run(job: StudyJob, step: StudyStep) -> LoopEnd:
+def _model_run(job: StudyJob, step: BuildStep | LinkStep) -> LoopEnd:
     """Let the model do the step in the available time. Takes no locks and writes nothing."""
     mark, timeout = mark_make(), _timeout()
     dialogue = min(MAX_DIALOGUE, timeout * DIALOGUE_SHARE)
     until = time.monotonic() + dialogue
-    used = False
-
-    def tick(_called: ToolCalled) -> None:
-        nonlocal used
-        used = True
+    checks = count()
 
     def go_on() -> bool:
-        # The time is checked only after a tool call. So every answer that has arrived is used, and each dialogue makes
-        # at least one round.
-        nonlocal used
-        if used and time.monotonic() >= until:
+        # The loop asks before and after each request. The time is checked only before a request, except for the first.
+        # So every answer that has arrived is used, and each dialogue makes at least one round.
+        check = next(checks)
+        if check and check % 2 == 0 and time.monotonic() >= until:
             return False
-        used = False
         return StudyJob.objects.filter(pk=job.pk, status=Status.WORKING).exists()
 
     return tool_loop_run(
@@ -199,34 +183,60 @@ def _model_run(job: StudyJob, step: StudyStep) -> LoopEnd:
         purpose="study",
         model=job.model or None,
         go_on=go_on,
-        tick=tick,
-        most_rounds=settings.MEMSTATE_CHAT_CHUNK_PER_SEGMENT_TOOL_ROUNDS - rounds_in(job, job.phase, step.at),
+        most_rounds=settings.MEMSTATE_CHAT_CHUNK_PER_SEGMENT_TOOL_ROUNDS
+        - total(entries_of(job, job.phase, step.at), "rounds"),
         # A request that is sent just before the dialogue ends still gets its full time limit.
         seconds=min(dialogue + settings.MEMSTATE_LLM_TIMEOUT_SECONDS, timeout * ANSWER_SHARE),
     )
 
 
-def _result_store(job: StudyJob, step: StudyStep, end: StepResult, *, now: dt.datetime) -> bool:
+def _ended(loop: LoopEnd, problem: ModelProblem) -> Ended:
+    """Return how a dialogue ended. ``problem`` is the reason if the model did not answer."""
+    if loop.ended == "rounds":
+        return "rounds"
+    if loop.ended == "done":
+        return "done" if loop.rounds else "nothing"
+    if isinstance(problem, RequestRejected):
+        return "rejected"
+    if isinstance(problem, ModelUnusable) and problem.kind != "absent":
+        return "refused" if problem.kind == "refused" else "unusable"
+    if problem.kind == "timeout" and loop.rounds:
+        return "time"
+    return "limited" if isinstance(problem, RateLimited) else "unavailable"
+
+
+def _result_store(job: StudyJob, step: BuildStep | LinkStep, loop: LoopEnd, *, now: dt.datetime) -> bool:
     """Store the result of a step and the progress of the locked job. Return whether the study continues."""
-    if end.whole or end.rounds:
-        entry = {"phase": step.phase, "at": step.at, "to": step.to, "rounds": end.rounds, "ended": end.ended}
+    problem = loop.problem or ModelProblem("The language model did not answer in time.", kind="timeout")
+    ended: Ended = "empty" if step.empty else _ended(loop, problem)
+    finished, failure = ended not in _UNFINISHED, ""
+    if finished or loop.rounds:
+        entry = {"phase": step.phase, "at": step.at, "to": step.to, "rounds": loop.rounds, "ended": ended}
         counts = step.store(now=now)
         job.steps = [*job.steps, {**entry, **counts}]
         job.topics += counts.get("made", 0)
         job.links += counts.get("links", 0)
         job.merged += counts.get("merged", 0)
-    job.moved_at, job.tries, job.failure = now, end.tries, ""
-    if end.whole:
-        _advance(job, step.to, now=now)
-    job.warning = warning_of(job)
-    failure = end.failure or (end.sentence if end.ended == "rejected" and rejected_in_a_row(job) else "")
+        job.tries = 0
+    job.moved_at, job.failure = now, ""
+    if finished and step.phase == Phase.LINKING:
+        job.linked = step.to
+    elif finished:
+        job.done = step.to
+        if job.done >= job.segments:
+            job.to_link = job.topics
+            job.phase = Phase.WAITING if job.to_link else Phase.LINKING
+            job.not_before = now + dt.timedelta(seconds=settings.MEMSTATE_STUDY_PHASE_DELAY_SECONDS)
+    if ended == "rejected" and len(_rejected(job)) >= min(MAX_REJECTED, job.segments):
+        failure = problem.sentence
+    elif ended in ("limited", "unavailable"):
+        failure = _wait(job, problem, now=now)
     if failure:
-        rejected_steps_drop(job)
-        job.warning = warning_of(job)
+        _rejected_drop(job)
+    job.warning = warning_of(job)
+    if failure:
         job_finish(job, Status.FAILED, now=now, failure=failure)
         return False
-    if end.wait is not None:
-        job.not_before, job.failure = now + dt.timedelta(seconds=end.wait), end.sentence
     if job.phase == Phase.LINKING and job.linked >= job.to_link:
         job_finish(job, Status.DONE, now=now)
         return False
@@ -234,12 +244,36 @@ def _result_store(job: StudyJob, step: StudyStep, end: StepResult, *, now: dt.da
     return True
 
 
-def _advance(job: StudyJob, to: int, *, now: dt.datetime) -> None:
-    if job.phase != Phase.BUILDING:
-        job.linked = to
-        return
-    job.done = to
-    if job.done >= job.segments:
-        job.to_link = job.topics
-        job.phase = Phase.WAITING if job.to_link else Phase.LINKING
-        job.not_before = now + dt.timedelta(seconds=settings.MEMSTATE_STUDY_PHASE_DELAY_SECONDS)
+def _wait(job: StudyJob, problem: ModelProblem, *, now: dt.datetime) -> str:
+    """Let the study wait until the next try. Return the reason if it fails instead; otherwise an empty text."""
+    job.tries, job.failure = job.tries + 1, problem.sentence
+    wait = (problem.wait if isinstance(problem, RateLimited) else None) or backoff(job.tries)
+    job.not_before = now + dt.timedelta(seconds=wait)
+    if isinstance(problem, ModelUnusable) or problem.kind == "not_configured":
+        # The endpoint does not have the requested model, or there is none. So all other parts would fail, too.
+        return problem.sentence
+    if wait >= MAX_WAIT_SECONDS:
+        return "The language model is rate-limiting requests for a day or longer."
+    if job.tries >= MAX_TRIES:
+        return f"The language model was unavailable {job.tries} times in a row. {problem.sentence}"
+    return ""
+
+
+def backoff(tries: int) -> float:
+    """Return the seconds to wait after this number of failed tries in a row: 15, 30, 60, ..., at most 600."""
+    return float(min(MAX_BACKOFF, FIRST_WAIT * 2.0 ** min(tries - 1, 30)))
+
+
+def _rejected(job: StudyJob) -> list[dict[str, Any]]:
+    """Return the rejected steps at the end of the record, the last one first."""
+    return list(takewhile(lambda each: each["ended"] == "rejected" and not each["rounds"], reversed(job.steps)))
+
+
+def _rejected_drop(job: StudyJob) -> None:
+    """Remove the rejected steps at the end of the record of a failed study, so that a resumed study repeats them."""
+    for last in _rejected(job):
+        job.steps = job.steps[:-1]
+        if last["phase"] == Phase.BUILDING:
+            job.done, job.phase, job.not_before, job.to_link = last["at"], Phase.BUILDING, None, 0
+        else:
+            job.linked = last["at"]

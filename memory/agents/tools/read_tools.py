@@ -9,7 +9,7 @@ from pydantic import Field
 
 from memory.access.principal import Principal
 from memory.agents.tools.tool import Arguments, Tool, ToolReply
-from memory.agents.tools.write_tools import time_in_utc
+from memory.agents.tools.write_tools import Moment
 from memory.core.callbacks import Clock
 from memory.core.truncate import text_cut
 from memory.insight.why import topic_why
@@ -33,9 +33,9 @@ class QueryArguments(Arguments):
     q: QueryText = Field(description="What is to be known, in plain words; names and details help.")
     top_k: int = Field(default=8, ge=1, le=50, description="How many topics to return at most.")
     kinds: list[str] | None = Field(default=None, max_length=50, description="Only topics of these kinds.")
-    as_of: dt.datetime | None = Field(default=None, description="As things were known then, with an offset.")
-    created_after: dt.datetime | None = Field(default=None, description="Only topics created then or later.")
-    created_before: dt.datetime | None = Field(default=None, description="Only topics created before then.")
+    as_of: Moment | None = Field(default=None, description="As things were known then, with an offset.")
+    created_after: Moment | None = Field(default=None, description="Only topics created then or later.")
+    created_before: Moment | None = Field(default=None, description="Only topics created before then.")
     include_archived: bool = Field(default=False, description="Look among forgotten (archived) topics too.")
 
 
@@ -45,10 +45,9 @@ class TopicArguments(Arguments):
     topic_id: uuid.UUID
 
 
-class HistoryArguments(Arguments):
+class HistoryArguments(TopicArguments):
     """One field of a topic."""
 
-    topic_id: uuid.UUID
     field: str = Field(min_length=1, max_length=200, description="The name of the field.")
     limit: int = Field(default=20, ge=1, le=100)
 
@@ -57,16 +56,7 @@ def reading_tools(principal: Principal, *, clock: Clock) -> list[Tool[Any]]:
     """Return the tools that read in the scope of ``principal``. Reading reinforces topics, like reading by the API."""
 
     def query(asked: QueryArguments) -> ToolReply:
-        request = QueryRequest(
-            q=asked.q,
-            top_k=asked.top_k,
-            kinds=asked.kinds,
-            as_of=_in_utc(asked.as_of),
-            created_after=_in_utc(asked.created_after),
-            created_before=_in_utc(asked.created_before),
-            include_archived=asked.include_archived,
-        )
-        found = query_answer(request, principal=principal, now=clock()).body["candidates"]
+        found = query_answer(QueryRequest(**dict(asked)), principal=principal, now=clock()).body["candidates"]
         result = [_bundle(each) | ({"also": each["also"]} if "also" in each else {}) for each in found]
         ids = [uuid.UUID(each["topic_id"]) for each in found]
         return ToolReply({"topics": result}, ids, [each for topic in result for each in _linked(topic)])
@@ -133,10 +123,6 @@ def _fields(fields: Sequence[FieldOut], most: int, longest: int) -> dict[str, An
     shown = {name: _cut(value, longest) for name, value in list(values.items())[:most]}
     left_out = {"fields_left_out": len(values) - most} if len(values) > most else {}
     return {"fields": shown, **left_out}
-
-
-def _in_utc(time: dt.datetime | None) -> dt.datetime | None:
-    return None if time is None else time_in_utc(time)
 
 
 def _bundle(

@@ -78,11 +78,12 @@ def schema_plain(model: type[BaseModel]) -> dict[str, Any]:
     definitions = whole.get("$defs", {})
 
     def plain(schema: Mapping[str, Any]) -> dict[str, Any]:
+        schema = dict(schema)
         if "$ref" in schema:
-            return plain({**definitions[schema["$ref"].rpartition("/")[2]], **_without(schema, "$ref")})
+            return plain({**definitions[schema.pop("$ref").rpartition("/")[2]], **schema})
         if "anyOf" in schema:
-            (only,) = (each for each in schema["anyOf"] if each != {"type": "null"})
-            return plain({**only, **_without(schema, "anyOf")})
+            (only,) = (each for each in schema.pop("anyOf") if each != {"type": "null"})
+            return plain({**only, **schema})
         found: dict[str, Any] = {name: value for name, value in schema.items() if name in _KEYWORDS}
         if (meant := _FORMATS.get(schema.get("format", ""))) is not None:
             found["description"] = f"{found.get('description', '')} {meant}".strip()
@@ -93,10 +94,6 @@ def schema_plain(model: type[BaseModel]) -> dict[str, Any]:
         return found
 
     return plain(whole)
-
-
-def _without(schema: Mapping[str, Any], name: str) -> dict[str, Any]:
-    return {key: value for key, value in schema.items() if key != name}
 
 
 class ToolCallOut(TypedDict):
@@ -156,18 +153,16 @@ class Toolbox:
         """
         started = time.perf_counter()
         parsed: Any = arguments
-        reply, ok, wrote = ToolReply({}), False, False
+        reply, ok, tool = ToolReply({}), False, self.tools.get(name)
         try:
             if isinstance(arguments, str):
                 parsed = json_guarded(arguments.encode() or b"{}", max_depth=_DEPTH, what="The text of the arguments")
-            tool = self.tools.get(name)
             if tool is None:
                 raise ValueRefused(
                     f"Tool {name[:100]!r} does not exist. Tools are: {', '.join(self.tools)}.",
                     code=ProblemCode.TOOL_NOT_FOUND,
                 )
             reply, ok = tool.run(tool.arguments.model_validate(parsed)), True
-            wrote = tool.writes
         except ValidationError as problem:
             wrong = [
                 f"{'.'.join(map(str, each['loc'])) or 'arguments'}: "
@@ -186,4 +181,6 @@ class Toolbox:
         ms = (time.perf_counter() - started) * 1000
         topic_ids = list(dict.fromkeys(reply.topic_ids))
         seen = [each for each in dict.fromkeys(reply.seen) if each not in set(topic_ids)]
-        return ToolCalled(name, parsed, reply.result, ok, ms, topic_ids, seen, wrote)
+        return ToolCalled(
+            name, parsed, reply.result, ok, ms, topic_ids, seen, wrote=ok and tool is not None and tool.writes
+        )

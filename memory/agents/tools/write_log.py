@@ -126,8 +126,9 @@ def _rows(item: IngestItem, reply: ItemReply) -> list[Row]:
     made = {name for kind, _colon, name in (each.partition(":") for each in reply.applied) if kind == "field"}
     if any(each.startswith("created_topic:") for each in reply.applied):
         rows.append((reply.topic_id, What.TOPIC, None, None, None))
-    for name, revision in reply.version_ids.items():
-        what = What.FIELD if name in made else What.VERSION
-        rows.append((reply.topic_id, what, uuid.UUID(revision), None, None))
+    rows += [
+        (reply.topic_id, What.FIELD if name in made else What.VERSION, uuid.UUID(revision), None, None)
+        for name, revision in reply.version_ids.items()
+    ]
     rows += [(reply.topic_id, What.LINK, None, edge.to_topic_id, edge.kind) for edge in item.edges]
     return rows

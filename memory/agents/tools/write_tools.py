@@ -5,7 +5,7 @@ Each tool passes its item to a ``Writer``, which stores it at once or at the end
 
 import datetime as dt
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
@@ -44,7 +44,9 @@ def time_in_utc(time: dt.datetime) -> dt.datetime:
     return time if time.tzinfo else time.replace(tzinfo=dt.UTC)
 
 
-Time = Annotated[dt.datetime, AfterValidator(time_in_utc), Field(ge=EARLIEST, le=LATEST)]
+# A time of which the offset may be left out.
+Moment = Annotated[dt.datetime, AfterValidator(time_in_utc)]
+Time = Annotated[Moment, Field(ge=EARLIEST, le=LATEST)]
 _VALID_FROM = "Since when the values are true, if not from now on."
 
 # Stores or stages one item. Raises ``MemoryProblem`` to refuse it.
@@ -129,12 +131,10 @@ class VersionFieldArguments(Arguments):
     valid_from: Time | None = Field(default=None, description=_VALID_FROM)
 
 
-class LinkTopicsArguments(Arguments):
+class LinkTopicsArguments(LinkArguments):
     """A link between two topics that are known."""
 
     from_topic_id: uuid.UUID
-    to_topic_id: uuid.UUID
-    kind: Name = Field(default="related", description="Such as related, part_of, follows, supersedes.")
 
     @model_validator(mode="after")
     def _different_topics(self) -> "LinkTopicsArguments":
@@ -149,12 +149,11 @@ def writing_tools(write: Writer, *, provenance: str = PROVENANCE) -> list[Tool[A
         return _replied(write(item_new(asked, provenance=provenance)))
 
     def extend_topic(asked: ExtendTopicArguments) -> ToolReply:
-        fields, edges = _fields(asked.fields, provenance), _edges(asked.links)
         item = IngestItem(
             placement="extend_topic",
             topic_id=str(asked.topic_id),
-            fields=fields,
-            edges=edges,
+            fields=_fields(asked.fields, provenance),
+            edges=_edges(asked.links),
             valid_from=asked.valid_from,
         )
         return _replied(write(item))
@@ -168,8 +167,8 @@ def writing_tools(write: Writer, *, provenance: str = PROVENANCE) -> list[Tool[A
         return _replied(write(item))
 
     def link(asked: LinkTopicsArguments) -> ToolReply:
-        edge = IngestEdge(to_topic_id=asked.to_topic_id, kind=asked.kind)
-        reply = write(IngestItem(placement="extend_topic", topic_id=str(asked.from_topic_id), edges=[edge]))
+        edges = _edges([asked])
+        reply = write(IngestItem(placement="extend_topic", topic_id=str(asked.from_topic_id), edges=edges))
         return _replied(reply, asked.to_topic_id)
 
     return [
@@ -252,7 +251,7 @@ def _happened(asked: NewTopicArguments, provenance: str) -> list[IngestField]:
     return [IngestField(name=HAPPENED_FIELD, value=day, field_type="date", provenance=provenance)]
 
 
-def _edges(asked: list[LinkArguments]) -> list[IngestEdge]:
+def _edges(asked: Sequence[LinkArguments]) -> list[IngestEdge]:
     return [IngestEdge(to_topic_id=each.to_topic_id, kind=each.kind) for each in asked]
 
 

@@ -25,10 +25,9 @@ from memory.agents.chat.conversations import (
     conversations_count,
     conversations_list,
 )
+from memory.agents.chat.replies import conversation_writes
 from memory.agents.chat.request import ChatMessage, ChatRequest
-from memory.agents.chat.undo import conversation_undo, conversation_undo_preview
-from memory.agents.chat.undo_preview import ConversationUndone, undo_summary
-from memory.agents.chat.write_summary import conversation_writes
+from memory.agents.chat.undo import ConversationUndone, conversation_undo, conversation_undo_preview, undo_summary
 from memory.agents.study.control import study_resume
 from memory.agents.study.progress import study_as_json
 from memory.console.chat_views import TurnShown, turns_shown

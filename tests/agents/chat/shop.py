@@ -10,8 +10,7 @@ from django.utils import timezone
 
 from memory.access.principal import Principal
 from memory.agents.chat.conversations import conversation_begin
-from memory.agents.chat.undo import conversation_undo, conversation_undo_preview
-from memory.agents.chat.undo_preview import ConversationUndone
+from memory.agents.chat.undo import ConversationUndone, conversation_undo, conversation_undo_preview
 from memory.agents.tools.write_log import item_write
 from memory.agents.tools.write_tools import PROVENANCE
 from memory.duplicates.pair_actions import pair_merge

@@ -12,7 +12,7 @@ from django_q.models import OrmQ
 
 from memory.agents.chat.undo import conversation_undo
 from memory.agents.study import work
-from memory.agents.study.queue import studies_stalled
+from memory.agents.study.control import studies_stalled
 from memory.jobs import tasks
 from memory.models import ApiKey, StudyJob, Topic
 from tests.agents.chat.talk import say

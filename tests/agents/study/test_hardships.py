@@ -8,11 +8,9 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from memory.agents.study import step_results as ends
 from memory.agents.study import work
 from memory.agents.study.control import study_resume
-from memory.agents.study.ids import session_ids
-from memory.agents.study.progress import study_as_json
+from memory.agents.study.progress import session_ids, study_as_json
 from memory.core.errors import Conflict, MemoryProblem
 from memory.erasure.purge import topics_purge
 from memory.forgetting.runs import run_undo
@@ -174,13 +172,13 @@ def test_cancelled_at_a_moment_in_which_a_step_is_stored_it_loses_that_step_at_m
     job = started(TEXT, scope="/moment")
     real, met = getattr(step, moment), list[int]()
 
-    def stepped_in(self: Any) -> Any:
+    def stepped_in(self: Any, *log: Any) -> Any:
         if not met and self.at:
             met.append(self.at)
             job_cancel(StudyJob, job.pk, principal=AGENT, now=timezone.now())
             if at_once:
                 study_resume(job.pk, principal=AGENT, now=timezone.now(), enqueue=lambda _job: None)
-        return real(self)
+        return real(self, *log)
 
     monkeypatch.setattr(step, moment, stepped_in)
     job = worked(job)
@@ -194,7 +192,7 @@ def test_cancelled_at_a_moment_in_which_a_step_is_stored_it_loses_that_step_at_m
     assert len(steps) == len(set(steps))
 
 
-@pytest.mark.parametrize(("after", "wait"), [(3600, 3600.0), (None, ends.FIRST_WAIT)])
+@pytest.mark.parametrize(("after", "wait"), [(3600, 3600.0), (None, work.FIRST_WAIT)])
 def test_a_rate_limit_beyond_patience_gives_the_worker_back(
     model: Model, clock: Clock, settings: Any, after: int | None, wait: float
 ) -> None:
@@ -238,7 +236,7 @@ def links_of(asked: Asked) -> Step:
 def test_a_study_fails_after_three_model_failures_and_can_be_resumed(
     model: Model, clock: Clock, settings: Any, monkeypatch: pytest.MonkeyPatch, trouble: Step
 ) -> None:
-    monkeypatch.setattr(ends, "MAX_TRIES", 3)
+    monkeypatch.setattr(work, "MAX_TRIES", 3)
     model.answers(reader)
     expected = undisturbed()
     job = started(TEXT, scope="/away")

@@ -8,9 +8,8 @@ import pytest
 from django.utils import timezone
 from django_q.models import OrmQ
 
-from memory.agents.study.ids import session_ids
-from memory.agents.study.progress import study_as_json
-from memory.agents.study.queue import studies_stalled
+from memory.agents.study.control import studies_stalled
+from memory.agents.study.progress import session_ids, study_as_json
 from memory.erasure.purge import topics_purge
 from memory.extraction.store import source_text
 from memory.forgetting.runs import run_undo
