@@ -71,6 +71,8 @@ class IngestMembers(TypedDict, total=False):
     salience: float
     # Each has name and value; optional: field_type, ref_topic_id, why_changed, impact_expected, provenance.
     fields: Sequence[Mapping[str, Any]]
+    # Only with extend_topic: names of fields that get an empty value.
+    empty_fields: Sequence[str]
     # Links: to_topic_id; optional: kind.
     edges: Sequence[Mapping[str, str]]
     suggest_similar: bool
@@ -102,8 +104,11 @@ class QueryOptions(TypedDict, total=False):
     scope: str | None
     kinds: Sequence[str] | None
     categories: Sequence[str] | None
+    # Only topics whose fields now have exactly these values, as text.
+    field_values: Mapping[str, str] | None
     include_archived: bool
     include_cold: bool
+    include_detached: bool
     as_of: When | None
     created_after: When | None
     created_before: When | None
@@ -117,6 +122,9 @@ class TopicFilter(TypedDict, total=False):
     """The arguments of ``topics`` and ``topics_iter``."""
 
     scope: str | None
+    # Whether topics in scopes below are listed.
+    below: bool
+    title: str | None
     kind: str | None
     rung: Rung | Literal["any"] | None
     pinned: bool | None

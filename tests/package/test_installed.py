@@ -36,8 +36,9 @@ class Installed:
 
     def run(self, *arguments: str) -> str:
         command = [self.programs / "memstate", *arguments]
-        options = {"cwd": self.home, "env": self.environment, "timeout": 300, "check": True, "text": True}
-        return str(subprocess.run(command, stdout=subprocess.PIPE, **options).stdout)  # type: ignore[call-overload]
+        return subprocess.run(
+            command, cwd=self.home, env=self.environment, timeout=300, check=True, stdout=subprocess.PIPE, text=True
+        ).stdout
 
     @contextlib.contextmanager
     def started(self) -> Iterator[str]:
