@@ -118,7 +118,6 @@ class ProblemCode(StrEnum):
     INVALID_LAST_USED_AT = "invalid-last-used-at", "The time of the last use is in the future, or before the creation."
     TOO_MANY_FIELDS = "too-many-fields", "The topic would have too many fields."
     TOO_MANY_CATEGORIES = "too-many-categories", "The topic would have too many categories."
-    LINK_TO_ITSELF = "link-to-itself", "A topic cannot be linked to itself."
     RESERVED_KIND = "reserved-kind", "This kind of topic is reserved for the store or for people."
 
     # Forgetting on command.

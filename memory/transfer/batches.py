@@ -27,7 +27,7 @@ from memory.transfer.report import BROUGHT, ERASED, MISSING, THERE
 ERASED_IDS = "memory_erasurereceipt r CROSS JOIN LATERAL jsonb_array_elements_text(r.topic_ids) AS e (id)"
 ERASED_SQL = f"SELECT DISTINCT e.id::uuid FROM {ERASED_IDS} WHERE e.id = ANY(%s::text[])"
 _NEW = "transfer_noted"
-_BEGIN = f"DROP TABLE IF EXISTS pg_temp.{_NEW}; CREATE TEMPORARY TABLE {_NEW} (id uuid PRIMARY KEY)"
+_BEGIN = (f"DROP TABLE IF EXISTS pg_temp.{_NEW}", f"CREATE TEMPORARY TABLE {_NEW} (id uuid PRIMARY KEY)")
 _NOTE_SQL = f"INSERT INTO {_NEW} SELECT unnest(%s::uuid[])"
 # For each id: the scope of the topic, and whether this import creates it.
 _KNOWN_SQL = """
@@ -52,7 +52,8 @@ _ADD: dict[str, Callable[..., None]] = {
 def topics_noted() -> Iterator[None]:
     """Let ``lines_reasons`` note the topics that an import would create, for a check on one connection."""
     with connection.cursor() as cursor:
-        cursor.execute(_BEGIN)
+        for statement in _BEGIN:
+            cursor.execute(statement)
         try:
             yield
         finally:
