@@ -12,6 +12,7 @@ import os
 import re
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -27,6 +28,10 @@ START_TOKENS, PROMPT_TOKENS = 1_500, 500
 LEAST_RELEVANCE = 0.5
 # The longest text of one extraction; the server accepts 50,000 characters.
 MAX_CHARS = 45_000
+# What is read at most of a transcript: its end.
+MAX_BYTES = 4_000_000
+# How long the position in a transcript is kept.
+KEPT_SECONDS = 30 * 86_400
 LOG = "hook.log"
 LOG_BYTES = 500_000
 
@@ -75,33 +80,35 @@ def _prompt(hook: Hook) -> str:
     return _context("UserPromptSubmit", f"From MemState, about this prompt:\n{found}" if found else "")
 
 
-def _remember(hook: Hook) -> str:
-    path = Path(str(hook["transcript_path"])).expanduser()
-    # The position in the transcript up to which facts were extracted. A session has several of these hooks.
+def _extract(hook: Hook) -> str:
     session = re.sub(r"[^\w-]", "", str(hook.get("session_id", "")))[:100]
-    seen = user_state_path("memstate", ensure_exists=True) / f"session-{session}"
+    # The position in the transcript up to which facts were extracted, because a session is compacted several times.
+    folder = user_state_path("memstate", ensure_exists=True)
+    for old in folder.glob("session-*"):
+        if old.stat().st_mtime < time.time() - KEPT_SECONDS:
+            old.unlink(missing_ok=True)
+    seen = folder / f"session-{session}"
+    path = Path(str(hook["transcript_path"])).expanduser()
+    size = path.stat().st_size
     start = int(seen.read_text()) if seen.is_file() else 0
     with path.open("rb") as file:
-        file.seek(start if start <= path.stat().st_size else 0)
+        file.seek(max(start if start <= size else 0, size - MAX_BYTES))
         # A line that is still being written is left for the next hook.
-        whole, newline, _rest = file.read().rpartition(b"\n")
-        end = file.seek(0, os.SEEK_CUR) - len(_rest)
+        whole, newline, unfinished = file.read().rpartition(b"\n")
+        end = file.tell() - len(unfinished)
     text = transcript_text(whole.decode("utf-8", "replace").splitlines())[-MAX_CHARS:]
     if newline and text:
         body = {"content": text, "scope": project_scope(hook), "store": True}
         _ask("POST", "/v1/extract", body, params={"background": True})
-    if hook.get("hook_event_name") == "SessionEnd":
-        seen.unlink(missing_ok=True)
-    else:
-        seen.write_text(str(end))
+    seen.write_text(str(end))
     return ""
 
 
 _HOOKS: dict[str, Callable[[Hook], str]] = {
     "session-start": _session_start,
     "prompt": _prompt,
-    "compact": _remember,
-    "session-end": _remember,
+    "compact": _extract,
+    "session-end": _extract,
 }
 
 

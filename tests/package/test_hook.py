@@ -127,7 +127,8 @@ def test_what_was_said_is_extracted_once_into_the_scope_of_the_project(run: Run,
     assert "in parallel" in kept
     for left_out in ("Be brief", "Secret output", "birds", "A title"):
         assert left_out not in kept
-    assert not list(tmp_path.rglob("session-s-1"))
+    assert shown(run("session-end", ended)) == NOTHING
+    assert ExtractionJob.objects.count() == 2
 
 
 @pytest.mark.parametrize("hook", ["session-start", "prompt", "compact", "session-end"])
