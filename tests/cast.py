@@ -217,7 +217,7 @@ class Cast:
     stranger: Caller
     alice: Caller
     auditor: Caller
-    nobody: Caller
+    anonymous: Caller
 
 
 def cast_make(send: Send) -> Cast:
@@ -252,7 +252,7 @@ def cast_make(send: Send) -> Cast:
 
 def cast_over(send: Send) -> Cast:
     """Return the callers, whose keys are stored already, over another way of sending."""
-    return Cast(**{name: Caller(send, secret_of(name)) for name in PARTS}, nobody=Caller(send))
+    return Cast(**{name: Caller(send, secret_of(name)) for name in PARTS}, anonymous=Caller(send))
 
 
 def secret_of(name: str) -> str:

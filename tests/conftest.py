@@ -1,6 +1,6 @@
 """What every test can ask for. The callers are described in ``tests/cast.py``.
 
-``agent``, ``operator``, ``reader``, ``stranger``, ``alice``, ``auditor`` and ``nobody`` send requests in the thread and
+``agent``, ``operator``, ``reader``, ``stranger``, ``alice``, ``auditor`` and ``no one`` send requests in the thread and
 transaction of the test, which is fast. ``http_cast`` holds the same callers over real sockets, served by threads, for
 tests about concurrency or HTTP itself; such tests empty the tables afterwards. Vectors carry no meaning unless a test
 is marked ``meaning``. ``lasting`` lets the tests of a file share what is costly to make. ``model`` is a language model
@@ -37,7 +37,7 @@ _embedder_in_use = ""
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # Most tests let months pass in which nobody asks, and want that topics fade meanwhile. Processes inherit it.
+    # Most tests let months pass in which no one asks, and want that topics fade meanwhile. Processes inherit it.
     site_settings.MEMSTATE_KNOBS["clock"] = os.environ.setdefault("MEMSTATE_CLOCK", "wall")
     # Requests are counted by their statements, to which the next look at the list of stores does not belong.
     versions._known, versions.KNOWN_SECONDS = (0.0, versions.Stores(False, frozenset())), float("inf")
@@ -432,11 +432,11 @@ def auditor(cast: Cast) -> Caller:
 
 
 @pytest.fixture
-def nobody(cast: Cast) -> Caller:
-    return cast.nobody
+def anonymous(cast: Cast) -> Caller:
+    return cast.anonymous
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """A clock that runs until it is told to stop; ``forward(days=3)`` lets time pass at once."""
+    """A clock that runs until it is informed to stop; ``forward(days=3)`` lets time pass at once."""
     return Clock(lambda now: monkeypatch.setattr(timezone, "now", now))

@@ -17,7 +17,7 @@ settings.register_profile(
     deadline=None,
     derandomize=not _RANDOM,
     database=None,
-    # A failing case is made smaller only where somebody looks into it, because each run must end.
+    # A failing case is made smaller only where someone looks into it, because each run must end.
     phases=list(Phase) if TIMES > 1 else [Phase.explicit, Phase.generate],
     print_blob=True,
     # The database is emptied by each case itself.

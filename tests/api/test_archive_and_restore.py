@@ -56,8 +56,8 @@ def test_its_words_are_not_lent_to_its_neighbours(agent: Caller, operator: Calle
 def test_it_is_found_by_id_by_its_rung_and_by_include_archived(agent: Caller, operator: Caller):
     gone = agent.remember("Tea", values={"kind": "green"})
     archive(operator, gone)
-    told = agent.topic(gone)
-    assert (told["rung"], told["archived"], told["fields"][0]["current"]["value"]) == ("archived", True, "green")
+    got = agent.topic(gone)
+    assert (got["rung"], got["archived"], got["fields"][0]["current"]["value"]) == ("archived", True, "green")
     assert [item["topic_id"] for item in agent.get("/v1/topics?rung=archived").ok()["items"]] == [gone]
     assert agent.found("tea", include_archived=True) == [gone]
     assert agent.get(f"/v1/topics/{gone}/fields/kind/history").ok()["items"][0]["value"] == "green"
@@ -67,8 +67,8 @@ def test_archiving_keeps_every_row_and_halves_the_salience(agent: Caller, operat
     clock.set(dt.datetime(2026, 1, 1, tzinfo=dt.UTC))
     gone = agent.remember("Tea", values={"kind": "green"}, salience=3)
     before = store_rows()
-    told = archive(operator, gone)
-    assert told["salience"] == pytest.approx(1.5)
+    got = archive(operator, gone)
+    assert got["salience"] == pytest.approx(1.5)
     after = store_rows()
     assert {name: after[name] - before[name] for name in before if after[name] != before[name]} == {
         "memory_auditevent": 1,
@@ -90,8 +90,8 @@ def test_restoring_brings_it_back_onto_every_path(agent: Caller, operator: Calle
     agent.ingest("extend_topic", topic_id=kept, edges=[{"to_topic_id": gone, "kind": "beside"}])
     archive(operator, gone)
     clock.forward(days=300)
-    told = operator.post(f"/v1/topics/{gone}/restore").ok()
-    assert (told["rung"], told["archived"], told["salience"]) == ("active", False, pytest.approx(1.0))
+    got = operator.post(f"/v1/topics/{gone}/restore").ok()
+    assert (got["rung"], got["archived"], got["salience"]) == ("active", False, pytest.approx(1.0))
     worker_turn()
     assert agent.found("Tea in the cellar")[0] == gone
     assert {each["topic_id"] for each in agent.topic(kept)["neighbors"]} == {gone}

@@ -151,12 +151,12 @@ def test_a_stream_has_an_event_for_each_step(http_cast: Cast, model: Model, monk
     assert ": still at it\n\n" in answer.text
     events = events_of(answer)
     assert [name for name, _data in events] == ["intent", "tool", "tool", "reply", "done"]
-    told = dict(events)
-    whole = told["done"]
-    assert told["intent"] == {name: whole[name] for name in ("intent", "intent_source", "model", "conversation_id")}
+    got = dict(events)
+    whole = got["done"]
+    assert got["intent"] == {name: whole[name] for name in ("intent", "intent_source", "model", "conversation_id")}
     assert [data for name, data in events if name == "tool"] == whole["tool_log"]
     assert whole["tool_log"][0]["topic_ids"] == [tea]
-    assert told["reply"] == {"reply": "It\nis\u2028tea."} == {"reply": whole["reply"]}
+    assert got["reply"] == {"reply": "It\nis\u2028tea."} == {"reply": whole["reply"]}
     # The same as the plain answer, but for what is of one time.
     plain = ask(agent, "Which?")
     assert plain.keys() == whole.keys()
@@ -220,7 +220,7 @@ def test_under_gunicorn_a_stream_arrives_bit_by_bit_and_ends_with_its_listener(
             part = listener.recv(4096)
             assert part, heard
             heard += part
-        # The first call is told while the model still thinks about the second.
+        # The first call is informed while the model still thinks about the second.
         assert b"event: intent" in heard
         assert b"event: reply" not in heard
         assert ConversationTurn.objects.get().ended == "working"

@@ -13,29 +13,29 @@ from tests.cast import Caller, Cast, secret_of
 FILE = Path(settings.BASE_DIR) / "memstate" / "client.py"
 
 
-def test_the_file_is_served_without_a_key(nobody: Caller, django_assert_num_queries: Any):
+def test_the_file_is_served_without_a_key(anonymous: Caller, django_assert_num_queries: Any):
     with django_assert_num_queries(0):
-        answer = nobody.get("/v1/client.py")
+        answer = anonymous.get("/v1/client.py")
     assert (answer.status, answer.content_type) == (200, "text/x-python")
     assert answer.body == FILE.read_bytes()
     assert answer.headers["content-disposition"] == 'attachment; filename="memstate.py"'
 
 
-def test_a_key_that_opens_nothing_does_not_matter(nobody: Caller):
-    assert Caller(nobody.send, "ms_made-up").get("/v1/client.py").status == 200
+def test_a_key_that_opens_nothing_does_not_matter(anonymous: Caller):
+    assert Caller(anonymous.send, "ms_made-up").get("/v1/client.py").status == 200
 
 
-def test_a_copy_that_is_up_to_date_is_not_sent_again(nobody: Caller):
-    first = nobody.get("/v1/client.py")
+def test_a_copy_that_is_up_to_date_is_not_sent_again(anonymous: Caller):
+    first = anonymous.get("/v1/client.py")
     assert first.headers["cache-control"] == "public, no-cache"
-    same = nobody.request("GET", "/v1/client.py", headers={"If-None-Match": first.headers["etag"]})
+    same = anonymous.request("GET", "/v1/client.py", headers={"If-None-Match": first.headers["etag"]})
     assert (same.status, same.body, same.headers["etag"]) == (304, b"", first.headers["etag"])
-    older = nobody.request("GET", "/v1/client.py", headers={"If-None-Match": '"another"'})
+    older = anonymous.request("GET", "/v1/client.py", headers={"If-None-Match": '"another"'})
     assert (older.status, older.body) == (200, first.body)
 
 
 def test_a_file_that_was_fetched_speaks_with_the_store(http_cast: Cast, live_server: Any, tmp_path: Path):
-    (tmp_path / "memstate.py").write_bytes(http_cast.nobody.get("/v1/client.py").body)
+    (tmp_path / "memstate.py").write_bytes(http_cast.anonymous.get("/v1/client.py").body)
     program = (
         f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from memstate import MemState\n"
         f"with MemState({live_server.url!r}) as memory:\n"

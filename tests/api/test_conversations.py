@@ -1,4 +1,4 @@
-"""GET /v1/chat and GET /v1/chat/{id}: who sees which conversation, page by page, and what is told of it."""
+"""GET /v1/chat and GET /v1/chat/{id}: who sees which conversation, page by page, and what learns of it."""
 
 import uuid
 from typing import Any
@@ -27,7 +27,7 @@ def pages(caller: Caller, path: str, limit: int) -> list[Any]:
         cursor = f"&cursor={page['next']}"
 
 
-def test_a_conversation_is_told_with_its_turns_and_what_it_wrote(agent: Caller, operator: Caller, model: Model):
+def test_a_conversation_is_reported_with_its_turns_and_what_it_wrote(agent: Caller, operator: Caller, model: Model):
     known = agent.remember("Mara", values={"city": "Gothenburg"}, scope="/user")
     model.answers(
         calling(("version_field", {"topic_id": known, "field": "city", "value": "Berlin"}), ("purge", {})),
@@ -38,9 +38,9 @@ def test_a_conversation_is_told_with_its_turns_and_what_it_wrote(agent: Caller, 
     begun = first["conversation_id"]
     made = first["tool_log"][2]["topic_ids"][0]
     study = tell(agent, LONG, conversation_id=begun)["study"]
-    told = agent.get(f"/v1/chat/{begun}").ok()
+    got = agent.get(f"/v1/chat/{begun}").ok()
     (listed,) = agent.get("/v1/chat").ok()["items"]
-    assert listed == {name: told[name] for name in listed}
+    assert listed == {name: got[name] for name in listed}
     assert (listed["conversation_id"], listed["scope"], listed["channel"], listed["turns"]) == (
         begun,
         "/user",
@@ -48,7 +48,7 @@ def test_a_conversation_is_told_with_its_turns_and_what_it_wrote(agent: Caller, 
         2,
     )
     assert (listed["name"], listed["actor"]) == (("Mara moved to Berlin, " + "far " * 40)[:120], "key:agent")
-    wrote = told["wrote"]
+    wrote = got["wrote"]
     assert [wrote[each] for each in ("topics", "values", "fields", "links", "merges", "taken_back")] == [
         1,
         1,
@@ -61,7 +61,7 @@ def test_a_conversation_is_told_with_its_turns_and_what_it_wrote(agent: Caller, 
         (made, "Jonas", True),
         (known, "Mara", False),
     ]
-    second, one = told["items"]
+    second, one = got["items"]
     assert (second["place"], second["message"], second["study"]) == (2, f"(A text of {len(LONG):,} characters.)", study)
     assert (one["place"], one["reply"], one["intent"], one["intent_source"]) == (
         1,
@@ -78,12 +78,12 @@ def test_a_conversation_is_told_with_its_turns_and_what_it_wrote(agent: Caller, 
     assert all(each.keys() == {"tool", "arguments", "ok", "ms", "topic_ids", "said"} for each in one["tool_log"])
 
     conversation_undo(uuid.UUID(begun), principal=SYSTEM, reason="", now=timezone.now())
-    told = operator.get(f"/v1/chat/{begun}").ok()
-    assert (told["undone_at"] is None, told["undone_by"], told["wrote"]["taken_back"]) == (False, "system", 4)
+    got = operator.get(f"/v1/chat/{begun}").ok()
+    assert (got["undone_at"] is None, got["undone_by"], got["wrote"]["taken_back"]) == (False, "system", 4)
     topics_purge([uuid.UUID(known)], principal=SYSTEM, reason="", now=timezone.now())
-    told = agent.get(f"/v1/chat/{begun}").ok()
-    assert (told["name"], [each["topic_id"] for each in told["wrote"]["items"]]) == ("", [made])
-    assert {(turn["message"], turn["reply"], turn["erased"]) for turn in told["items"]} == {("", "", True)}
+    got = agent.get(f"/v1/chat/{begun}").ok()
+    assert (got["name"], [each["topic_id"] for each in got["wrote"]["items"]]) == ("", [made])
+    assert {(turn["message"], turn["reply"], turn["erased"]) for turn in got["items"]} == {("", "", True)}
 
 
 def test_each_sees_its_own_and_operators_see_those_of_their_scope(cast: Cast, model: Model):
@@ -111,9 +111,9 @@ def test_turns_come_page_by_page_the_newest_first(agent: Caller, model: Model):
     for number in range(2, 6):
         ask(agent, f"message {number}", conversation_id=begun)
     ConversationTurn.objects.filter(place=5).update(ended="working", reply="")
-    told = pages(agent, f"/v1/chat/{begun}", 2)
-    assert [turn["message"] for turn in told] == [f"message {number}" for number in (5, 4, 3, 2, 1)]
-    assert [turn["ended"] for turn in told] == ["working", *["done"] * 4]
+    got = pages(agent, f"/v1/chat/{begun}", 2)
+    assert [turn["message"] for turn in got] == [f"message {number}" for number in (5, 4, 3, 2, 1)]
+    assert [turn["ended"] for turn in got] == ["working", *["done"] * 4]
     for path in ("/v1/chat", f"/v1/chat/{begun}"):
         assert agent.get(f"{path}?cursor=x").code == "invalid-cursor"
         assert agent.get(f"{path}?limit=100000").status == 422

@@ -59,7 +59,7 @@ def test_a_method_that_is_not_possible_is_a_problem(agent: Caller, method: str, 
 def test_problems_are_the_same_over_http(http_cast: Cast):
     problem(http_cast.agent.get("/v1/nowhere"), 404)
     problem(http_cast.agent.get("/v1/query"), 405)
-    problem(http_cast.nobody.get("/v1/stats"), 401)
+    problem(http_cast.anonymous.get("/v1/stats"), 401)
     problem(http_cast.agent.post("/v1/query", body=b"{"), 400)
     problem(http_cast.agent.post("/v1/query", {}), 422)
     problem(http_cast.agent.post("/v1/query", {"q": "x" * 3_000_000}), 413)
@@ -126,14 +126,14 @@ def test_an_embedder_that_fails_leaves_nothing(agent: Caller, monkeypatch: pytes
     assert store_rows() == before
 
 
-def test_an_unknown_member_of_many_is_told_with_its_place(agent: Caller):
+def test_an_unknown_member_of_many_is_reported_with_its_place(agent: Caller):
     body = {"placement": "new_topic", "fields": [{"name": "a"}, {"name": 7}]}
     answer = agent.post("/v1/ingest", body)
     assert problem(answer, 422) == "invalid-member"
     assert answer.about == {"invalid-member", "fields.1.name"}
 
 
-def test_many_mistakes_are_told_together_but_not_all(agent: Caller):
+def test_many_mistakes_are_reported_together_but_not_all(agent: Caller):
     body = {"placement": "new_topic", "fields": [{"name": ""} for _ in range(9)]}
     answer = agent.post("/v1/ingest", body)
     assert problem(answer, 422) == "invalid-member"

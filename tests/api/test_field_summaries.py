@@ -28,7 +28,7 @@ def summary_make(topic_id: str, text: str, *, at: dt.datetime | None = None, **m
     )
 
 
-def told(agent: Caller, topic_id: str, **asked: Any) -> list[Any]:
+def got(agent: Caller, topic_id: str, **asked: Any) -> list[Any]:
     """The summary of the field as a search and a choice by id tell it, which is the same."""
     answers = [agent.query("Mara", **asked), agent.query("?", stages=["structural"], topic_ids=[topic_id], **asked)]
     found = []
@@ -51,39 +51,39 @@ def looked_up(agent: Caller, topic_id: str) -> Any:
 SAID = {"text": "City 0, then City 4", "from_seq": 1, "through_seq": 5, "method": "extractive", "depth": 1}
 
 
-def test_a_summary_is_told_by_queries_and_by_lookup(agent: Caller, topic: str) -> None:
+def test_a_summary_is_reported_by_queries_and_by_lookup(agent: Caller, topic: str) -> None:
     summary_make(topic, "City 0, then City 4")
-    assert told(agent, topic) == SAID
-    assert told(agent, topic, field_names=["city"]) == SAID
+    assert got(agent, topic) == SAID
+    assert got(agent, topic, field_names=["city"]) == SAID
     assert looked_up(agent, topic) == SAID
 
 
 def test_without_a_summary_there_is_none(agent: Caller, topic: str) -> None:
-    assert told(agent, topic) is None
+    assert got(agent, topic) is None
     assert looked_up(agent, topic) is None
 
 
 def test_the_newest_one_counts(agent: Caller, topic: str) -> None:
     summary_make(topic, "old", through_seq=3)
     summary_make(topic, "new", method="llm", depth=2)
-    assert told(agent, topic) == {"text": "new", "from_seq": 1, "through_seq": 5, "method": "llm", "depth": 2}
+    assert got(agent, topic) == {"text": "new", "from_seq": 1, "through_seq": 5, "method": "llm", "depth": 2}
     assert looked_up(agent, topic)["text"] == "new"
 
 
-def test_one_that_was_withdrawn_is_not_told_and_the_one_before_it_is(agent: Caller, topic: str) -> None:
+def test_one_that_was_withdrawn_is_not_reported_and_the_one_before_it_is(agent: Caller, topic: str) -> None:
     summary_make(topic, "City 0, then City 4")
     later = summary_make(topic, "withdrawn", withdrawn_at=timezone.now())
-    assert told(agent, topic) == SAID
+    assert got(agent, topic) == SAID
     assert looked_up(agent, topic) == SAID
     FieldSummary.objects.exclude(pk=later.pk).update(withdrawn_at=timezone.now())
-    assert told(agent, topic) is None
+    assert got(agent, topic) is None
     assert looked_up(agent, topic) is None
 
 
 def test_it_is_looked_up_only_where_revisions_are_cold(agent: Caller, topic: str) -> None:
     summary_make(topic, "of revisions that are warm again")
     Field.objects.filter(topic_id=topic).update(cold_through=0)
-    assert told(agent, topic) is None
+    assert got(agent, topic) is None
     assert looked_up(agent, topic) is None
 
 
@@ -111,7 +111,7 @@ def test_the_past_knows_only_summaries_that_were_in_force_then(agent: Caller, to
     clock.forward(days=10)
 
     def then(**delta: float) -> str | None:
-        summary = told(agent, topic, as_of=(start + dt.timedelta(**delta)).isoformat())
+        summary = got(agent, topic, as_of=(start + dt.timedelta(**delta)).isoformat())
         return summary["text"] if summary else None
 
     assert then(hours=1) is None
@@ -122,7 +122,7 @@ def test_the_past_knows_only_summaries_that_were_in_force_then(agent: Caller, to
     assert then(days=3) == "first"
     assert then(days=3.5) == "first"
     assert then(days=4) is None
-    assert told(agent, topic) is None
+    assert got(agent, topic) is None
 
 
 def test_other_fields_and_topics_have_summaries_of_their_own(agent: Caller, topic: str) -> None:

@@ -166,10 +166,10 @@ def _runs(operator: Caller) -> dict[str, str]:
     made = {}
     for name, dry_run in (("done", False), ("held", False), ("planned", True)):
         operator.remember("Faded", salience=0.01, scope="/faded")
-        told = operator.post("/v1/runs", {"scope": "/faded", "event": "manual", "dry_run": dry_run}).ok()
+        got = operator.post("/v1/runs", {"scope": "/faded", "event": "manual", "dry_run": dry_run}).ok()
         if name == "done":
-            operator.post(f"/v1/runs/{told['run_id']}/approve").ok()
-        made[name] = told["run_id"]
+            operator.post(f"/v1/runs/{got['run_id']}/approve").ok()
+        made[name] = got["run_id"]
     operator.remember("At rest", scope="/resting")
     operator.post("/v1/pause", {"scope": "/resting", "reason": "a drill"}).ok()
     return made
@@ -226,7 +226,7 @@ def test_every_route_is_in_the_table_and_asks_for_a_key(cast: Cast, topics: dict
     assert tabled <= served
     for _least, method, path, body in ROUTES:
         more = {} if body is None else {"json": body}
-        answer = cast.nobody.request(method, path.format(**topics), **more)
+        answer = cast.anonymous.request(method, path.format(**topics), **more)
         assert answer.status == 401
         assert answer.code == "key-missing"
         assert answer.headers["www-authenticate"].startswith("Bearer")
@@ -256,8 +256,8 @@ def test_a_key_expires_at_its_moment(cast: Cast, clock: Clock):
 
 
 @pytest.mark.parametrize("scheme", ["Bearer ", "bearer ", "BEARER  "])
-def test_a_key_may_come_as_a_bearer_token(nobody: Caller, scheme: str):
-    nobody.get("/v1/stats", headers={"Authorization": scheme + secret_of("reader")}).ok()
+def test_a_key_may_come_as_a_bearer_token(anonymous: Caller, scheme: str):
+    anonymous.get("/v1/stats", headers={"Authorization": scheme + secret_of("reader")}).ok()
 
 
 @pytest.mark.parametrize(
@@ -274,15 +274,15 @@ def test_a_key_may_come_as_a_bearer_token(nobody: Caller, scheme: str):
         {"Authorization": "Bearer ms_made-up"},
     ],
 )
-def test_anything_else_is_no_key(nobody: Caller, headers: dict[str, str]):
-    answer = nobody.get("/v1/stats", headers=headers)
+def test_anything_else_is_no_key(anonymous: Caller, headers: dict[str, str]):
+    answer = anonymous.get("/v1/stats", headers=headers)
     assert answer.status == 401
     assert answer.detail
 
 
 def test_a_wrong_key_is_not_made_good_by_a_right_token(cast: Cast):
     headers = {"X-API-Key": "ms_made-up", "Authorization": "Bearer " + secret_of("reader")}
-    assert cast.nobody.get("/v1/stats", headers=headers).status == 401
+    assert cast.anonymous.get("/v1/stats", headers=headers).status == 401
 
 
 def test_only_a_hash_of_the_key_is_stored(cast: Cast):

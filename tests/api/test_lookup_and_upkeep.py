@@ -35,12 +35,12 @@ def test_a_list_is_newest_first_and_tells_about_each_topic(agent: Caller, clock:
     page = agent.get("/v1/topics").ok()
     assert ids(page) == [second, first]
     assert page["next"] is None
-    told = page["items"][1]
-    assert (told["title"], told["summary"], told["topic_kind"], told["categories"]) == ("First", "s", "k", ["c"])
-    assert (told["scope"], told["rung"], told["archived"], told["pinned"]) == ("/a", "active", False, False)
+    got = page["items"][1]
+    assert (got["title"], got["summary"], got["topic_kind"], got["categories"]) == ("First", "s", "k", ["c"])
+    assert (got["scope"], got["rung"], got["archived"], got["pinned"]) == ("/a", "active", False, False)
     # Half of it is left after a half-life.
-    assert told["salience"] == pytest.approx(1.0)
-    assert dt.datetime.fromisoformat(told["created_at"]) == dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+    assert got["salience"] == pytest.approx(1.0)
+    assert dt.datetime.fromisoformat(got["created_at"]) == dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 
 
 def test_pages_cover_all_topics_once_while_others_are_added(agent: Caller, operator: Caller):
@@ -118,10 +118,10 @@ def test_a_topic_is_looked_up_at_any_rung(agent: Caller, rung: int):
     Topic.objects.filter(pk=topic_id).update(rung=rung)
     Vitality.objects.filter(pk=topic_id).update(rung=rung, live=rung < 3)
     Field.objects.filter(topic_id=topic_id).update(detached=rung >= 2)
-    told = agent.topic(topic_id)
-    assert told["rung"] == ("active", "summarized", "detached", "archived")[rung]
-    assert told["archived"] is (rung == 3)
-    assert [(entry["name"], entry["detached"]) for entry in told["fields"]] == [("city", rung >= 2)]
+    got = agent.topic(topic_id)
+    assert got["rung"] == ("active", "summarized", "detached", "archived")[rung]
+    assert got["archived"] is (rung == 3)
+    assert [(entry["name"], entry["detached"]) for entry in got["fields"]] == [("city", rung >= 2)]
 
 
 def test_an_id_in_capitals_is_the_same_id(agent: Caller):
@@ -174,8 +174,8 @@ def test_a_history_goes_on_where_it_was_while_revisions_are_added(agent: Caller)
 
 def test_an_edit_changes_what_is_given_and_is_found_at_once(agent: Caller):
     topic_id = agent.remember("Xylophone", summary="Loud", topic_kind="thing", categories=["music"], values={"a": "b"})
-    told = agent.patch(f"/v1/topics/{topic_id}", {"title": "Marimba"}).ok()
-    assert (told["title"], told["summary"], told["topic_kind"], told["categories"]) == (
+    got = agent.patch(f"/v1/topics/{topic_id}", {"title": "Marimba"}).ok()
+    assert (got["title"], got["summary"], got["topic_kind"], got["categories"]) == (
         "Marimba",
         "Loud",
         "thing",
@@ -191,10 +191,10 @@ def test_an_edit_changes_what_is_given_and_is_found_at_once(agent: Caller):
 def test_an_edit_can_change_all_members_at_once(agent: Caller, operator: Caller):
     topic_id = agent.remember("A", summary="B", topic_kind="c", categories=["d"])
     change = {"title": "", "summary": "Only this", "topic_kind": "", "categories": ["y", "x", "y"], "salience": 5}
-    told = operator.patch(f"/v1/topics/{topic_id}", change).ok()
-    assert (told["title"], told["summary"], told["topic_kind"]) == ("", "Only this", "")
-    assert told["categories"] == ["x", "y"]
-    assert told["salience"] == pytest.approx(5, rel=1e-3)
+    got = operator.patch(f"/v1/topics/{topic_id}", change).ok()
+    assert (got["title"], got["summary"], got["topic_kind"]) == ("", "Only this", "")
+    assert got["categories"] == ["x", "y"]
+    assert got["salience"] == pytest.approx(5, rel=1e-3)
     refused = operator.patch(f"/v1/topics/{topic_id}", {"summary": " "})
     assert (refused.status, refused.code) == (422, "empty-text")
     assert agent.topic(topic_id)["summary"] == "Only this"
@@ -272,15 +272,15 @@ def test_released_and_merged_topics_are_neither_edited_nor_extended(agent: Calle
 # --- Pins ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_pin_is_told_with_its_reason_and_can_be_taken_off(agent: Caller):
+def test_a_pin_is_reported_with_its_reason_and_can_be_taken_off(agent: Caller):
     topic_id = agent.remember("Xylophone")
-    told = agent.post(f"/v1/topics/{topic_id}/pin", {"reason": "It is Mara's"}).ok()
-    assert (told["pinned"], told["pin_reason"]) == (True, "It is Mara's")
+    got = agent.post(f"/v1/topics/{topic_id}/pin", {"reason": "It is Mara's"}).ok()
+    assert (got["pinned"], got["pin_reason"]) == (True, "It is Mara's")
     assert agent.query("xylophone")["candidates"][0]["pinned"] is True
-    told = agent.post(f"/v1/topics/{topic_id}/pin", {"reason": "It is Ida's"}).ok()
-    assert told["pin_reason"] == "It is Ida's"
-    told = agent.post(f"/v1/topics/{topic_id}/unpin").ok()
-    assert (told["pinned"], told["pin_reason"]) == (False, "")
+    got = agent.post(f"/v1/topics/{topic_id}/pin", {"reason": "It is Ida's"}).ok()
+    assert got["pin_reason"] == "It is Ida's"
+    got = agent.post(f"/v1/topics/{topic_id}/unpin").ok()
+    assert (got["pinned"], got["pin_reason"]) == (False, "")
     journal = AuditEvent.objects.filter(topic_id=topic_id).order_by("id")
     assert [event.action for event in journal] == ["ingest_new_topic", "pinned", "pinned", "unpinned"]
     assert [event.reason for event in journal] == ["", "It is Mara's", "It is Ida's", ""]
@@ -311,9 +311,9 @@ def test_statistics_count_what_is_there(agent: Caller, operator: Caller, alice: 
     operator.post(f"/v1/topics/{b}/archive").ok()
     agent.found("Anchor", scope="/a")
     agent.post("/v1/ingest?defer=1", {"placement": "new_topic", "title": "C", "scope": "/a"}).ok()
-    told = agent.get("/v1/stats").ok()
-    assert told.pop("waiting")["topics"] == 1
-    assert told == {
+    got = agent.get("/v1/stats").ok()
+    assert got.pop("waiting")["topics"] == 1
+    assert got == {
         "scope": "/",
         "topics": 3,
         "live": 2,
@@ -332,8 +332,8 @@ def test_statistics_count_what_is_there(agent: Caller, operator: Caller, alice: 
         "topics_without_vector": 0,
         "outdated_documents": 0,
     }
-    assert agent.get("/v1/stats?scope=/a").ok()["backlog"] == told["backlog"]
+    assert agent.get("/v1/stats?scope=/a").ok()["backlog"] == got["backlog"]
     worker_turn()
-    told = agent.get("/v1/stats?scope=/a").ok()
-    assert (told["topics"], told["retrievals"], told["fields"], told["revisions"]) == (2, 1, 2, 3)
-    assert told["backlog"] == {"unfolded_accesses": 0, "topics_without_vector": 0, "outdated_documents": 0}
+    got = agent.get("/v1/stats?scope=/a").ok()
+    assert (got["topics"], got["retrievals"], got["fields"], got["revisions"]) == (2, 1, 2, 3)
+    assert got["backlog"] == {"unfolded_accesses": 0, "topics_without_vector": 0, "outdated_documents": 0}

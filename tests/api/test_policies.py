@@ -71,7 +71,7 @@ def test_a_save_takes_effect_with_the_next_request(agent: Caller, operator: Call
     assert AccessLog.objects.latest("id").bump == 0.7
 
 
-def test_how_far_a_change_of_half_life_has_come_is_told(
+def test_how_far_a_change_of_half_life_has_come_is_reported(
     agent: Caller, operator: Caller, alice: Caller, auditor: Caller, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(rekey, "TOPICS_PER_BATCH", 2)
@@ -104,11 +104,11 @@ def test_a_save_warns_of_the_thresholds_that_it_puts_out_of_order_below(operator
     for scope in ("session", "session/deep", "tool/a", "tool/b", "tool/c"):
         values = {"mode": "off"} if scope == "session/deep" else {"forget_salience_threshold": 0.08}
         assert put(operator, scope, values=values)["warnings"] == []
-    told = put(operator, "", preset="memstate")["warnings"]
-    assert told == operator.get("/v1/policies/").ok()["warnings"]
+    got = put(operator, "", preset="memstate")["warnings"]
+    assert got == operator.get("/v1/policies/").ok()["warnings"]
     here = operator.get("/v1/policies/session").ok()["warnings"]
-    assert len(told) == len(here) == 2
-    for general, own in zip(told, here, strict=True):
+    assert len(got) == len(here) == 2
+    for general, own in zip(got, here, strict=True):
         assert general.endswith(own)
         assert "/session," in general
         assert "1 more" in general
@@ -159,12 +159,12 @@ def test_going_back_is_one_more_version(operator: Caller):
     assert (refused.status, refused.code) == (422, "policy-version-not-found")
 
 
-def test_of_two_editors_the_second_is_told(operator: Caller):
+def test_of_two_editors_the_second_is_reported(operator: Caller):
     put(operator, "", values={"half_life_days": 20}, base_version=0)
     before = store_rows()
     answer = operator.put("/v1/policies/", {**BECAUSE, "values": {"half_life_days": 10}, "base_version": 0})
     assert (answer.status, answer.code) == (409, "policy-changed")
-    # Who it was and what they changed is told.
+    # Who it was and what they changed is informed.
     assert "key:operator" in answer.detail
     assert "half_life_days" in answer.detail
     assert store_rows() == before

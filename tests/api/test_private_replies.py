@@ -18,7 +18,7 @@ OPERATIONS = [
 ]
 
 
-@pytest.mark.parametrize("who", ["operator", "alice", "nobody"])
+@pytest.mark.parametrize("who", ["operator", "alice", "anonymous"])
 def test_no_reply_may_be_kept_by_a_cache(cast: Cast, who: str) -> None:
     caller: Caller = getattr(cast, who)
     topic = cast.alice.remember("Tea")
@@ -44,8 +44,8 @@ def test_what_is_found_is_not_kept_either(cast: Cast) -> None:
         assert (answer.status, answer.headers["cache-control"]) == (200, "no-store")
 
 
-def test_the_client_file_may_be_kept(nobody: Caller) -> None:
-    assert nobody.get("/v1/client.py").headers["cache-control"] == "public, no-cache"
+def test_the_client_file_may_be_kept(anonymous: Caller) -> None:
+    assert anonymous.get("/v1/client.py").headers["cache-control"] == "public, no-cache"
 
 
 @pytest.mark.parametrize(

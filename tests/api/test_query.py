@@ -151,28 +151,28 @@ def test_depth_says_how_far_neighbours_are_followed(agent: Caller):
     assert neighbors(agent, c, depth=2) == {b: 1, d: 1, a: 2, e: 2}
 
 
-def test_the_direction_and_kind_of_a_link_are_told(agent: Caller):
+def test_the_direction_and_kind_of_a_link_are_reported(agent: Caller):
     a, b, c = (agent.remember(name) for name in "abc")
     link(agent, a, b, "part_of")
     link(agent, c, a, "mentions")
     (bundle,) = agent.query("?", stages=["structural"], topic_ids=[a])["candidates"]
-    told = {each["topic_id"]: (each["kind"], each["direction"]) for each in bundle["neighbors"]}
-    assert told == {b: ("part_of", "out"), c: ("mentions", "in")}
+    got = {each["topic_id"]: (each["kind"], each["direction"]) for each in bundle["neighbors"]}
+    assert got == {b: ("part_of", "out"), c: ("mentions", "in")}
 
 
-def test_every_link_is_told(agent: Caller):
+def test_every_link_is_reported(agent: Caller):
     a, b, c = (agent.remember(name) for name in "abc")
     for source, target, kind in ((a, b, "owns"), (a, b, "depends_on"), (b, a, "serves"), (b, c, "knows"), (b, c, "on")):
         link(agent, source, target, kind)
 
-    def told(depth: int) -> list[tuple[str, str, str, int]]:
+    def got(depth: int) -> list[tuple[str, str, str, int]]:
         (bundle,) = agent.query("?", stages=["structural"], topic_ids=[a], depth=depth)["candidates"]
         return [(each["topic_id"], each["kind"], each["direction"], each["depth"]) for each in bundle["neighbors"]]
 
     near = [(b, "depends_on", "out", 1), (b, "owns", "out", 1), (b, "serves", "in", 1)]
-    assert told(1) == near
-    assert told(2) == [*near, (c, "knows", "out", 2), (c, "on", "out", 2)]
-    assert told(3) == told(2)
+    assert got(1) == near
+    assert got(2) == [*near, (c, "knows", "out", 2), (c, "on", "out", 2)]
+    assert got(3) == got(2)
 
 
 def test_cycles_end(agent: Caller):
@@ -313,7 +313,7 @@ def test_as_of_does_not_show_what_was_released_or_purged_since(agent: Caller, op
     assert agent.found("Tea", as_of=then.isoformat()) == [archived]
 
 
-def test_valid_from_is_told_but_does_not_move_as_of(agent: Caller, clock: Clock):
+def test_valid_from_is_reported_but_does_not_move_as_of(agent: Caller, clock: Clock):
     clock.set(dt.datetime(2026, 1, 1, tzinfo=dt.UTC))
     topic_id = agent.remember("Mara", values={"city": "Leipzig"}, valid_from="2019-05-01T00:00:00Z")
     assert agent.found("Mara", as_of="2025-01-01T00:00:00Z") == []
@@ -348,8 +348,8 @@ def test_revisions_past_the_limit_turn_cold_and_are_kept(agent: Caller, settings
 
     assert history() == ["City 5", "City 6", "City 7"]
     assert history(include_cold=True) == [f"City {number}" for number in range(8)]
-    told = agent.topic(topic_id)["fields"][0]
-    assert (told["revisions"], told["cold_revisions"]) == (8, 5)
+    got = agent.topic(topic_id)["fields"][0]
+    assert (got["revisions"], got["cold_revisions"]) == (8, 5)
     page = agent.get(f"/v1/topics/{topic_id}/fields/city/history").ok()["items"]
     assert [revision["cold"] for revision in page] == [False] * 3 + [True] * 5
 
@@ -377,9 +377,9 @@ def test_the_parts_of_a_score_sum_up_to_it(agent: Caller):
 
 def test_explain_tells_milliseconds_per_stage(agent: Caller):
     agent.remember("Tea")
-    told = agent.query("Tea", explain=True)["explain"]["milliseconds"]
-    assert set(told) == {"embedding", "semantic", "structural", "record"}
-    assert all(0 < milliseconds < 60_000 for milliseconds in told.values())
+    got = agent.query("Tea", explain=True)["explain"]["milliseconds"]
+    assert set(got) == {"embedding", "semantic", "structural", "record"}
+    assert all(0 < milliseconds < 60_000 for milliseconds in got.values())
     assert "explain" not in agent.query("Tea")
     assert "score_parts" not in agent.query("Tea")["candidates"][0]
 

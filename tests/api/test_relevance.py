@@ -97,8 +97,8 @@ def test_min_relevance_leaves_out_what_is_below(agent: Caller, topics: dict[str,
     assert set(relevances(agent.query(ASKED, min_relevance=0.5))) == {"Rita"}
     assert relevances(agent.query(ASKED, min_relevance=0)) == whole
     assert agent.query(NONSENSE[0], min_relevance=0.3) == {"query": NONSENSE[0], "candidates": [], "summary_text": ""}
-    told = agent.query(ASKED, min_relevance=0.5, explain=True)["explain"]
-    assert (told["min_relevance"], told["reinforce_min_relevance"]) == (0.5, 0.3)
+    got = agent.query(ASKED, min_relevance=0.5, explain=True)["explain"]
+    assert (got["min_relevance"], got["reinforce_min_relevance"]) == (0.5, 0.3)
     for wrong in (-0.1, 1.1, "much", "nan"):
         assert agent.post("/v1/query", {"q": ASKED, "min_relevance": wrong}).status == 422
 

@@ -43,7 +43,7 @@ CHECKS = [
     ignored_auth,
 ]
 OPERATIONS = 59
-# The client is a file, for which nobody needs a key and which has no parameters: nothing there can be refused.
+# The client is a file, for which no one needs a key and which has no parameters: nothing there can be refused.
 NEVER_REFUSED = "GET /v1/client.py"
 seen: dict[str, set[int]] = defaultdict(set)
 

@@ -17,43 +17,43 @@ from django.db import OperationalError, connection
 from tests.cast import Caller, Cast, raises_code
 
 
-def test_livez_asks_nothing_of_the_database(nobody: Caller, django_assert_num_queries: Any):
+def test_livez_asks_nothing_of_the_database(anonymous: Caller, django_assert_num_queries: Any):
     with django_assert_num_queries(0):
-        assert nobody.get("/livez").ok() == {"status": "ok"}
+        assert anonymous.get("/livez").ok() == {"status": "ok"}
 
 
-def test_readyz_tells_strangers_that_all_is_well_and_no_more(nobody: Caller):
-    assert nobody.get("/readyz").ok() == {"status": "ok"}
+def test_readyz_tells_strangers_that_all_is_well_and_no_more(anonymous: Caller):
+    assert anonymous.get("/readyz").ok() == {"status": "ok"}
 
 
-def test_readyz_says_so_when_the_database_is_away(nobody: Caller, monkeypatch: pytest.MonkeyPatch):
+def test_readyz_says_so_when_the_database_is_away(anonymous: Caller, monkeypatch: pytest.MonkeyPatch):
     def fail(*_args: Any, **_more: Any) -> None:
         raise OperationalError("connection refused")
 
     with monkeypatch.context() as patch:
         patch.setattr(connection, "cursor", fail)
-        answer = nobody.get("/readyz")
-        assert nobody.get("/livez").status == 200
+        answer = anonymous.get("/readyz")
+        assert anonymous.get("/livez").status == 200
     assert answer.status == 503
     assert answer.json == {"status": "not ready", "failed": ["database"]}
 
 
-def test_metrics_are_in_the_format_of_prometheus(nobody: Caller):
-    answer = nobody.get("/metrics")
+def test_metrics_are_in_the_format_of_prometheus(anonymous: Caller):
+    answer = anonymous.get("/metrics")
     assert (answer.status, answer.content_type) == (200, "text/plain")
     assert re.search(r"^# TYPE \w+ (counter|gauge|histogram|summary|untyped)$", answer.text, re.MULTILINE)
 
 
 @pytest.mark.parametrize("path", ["/livez", "/readyz", "/metrics"])
-def test_they_can_only_be_read(nobody: Caller, path: str):
-    assert nobody.post(path, {}).status == 405
+def test_they_can_only_be_read(anonymous: Caller, path: str):
+    assert anonymous.post(path, {}).status == 405
 
 
 # --- The OpenAPI document --------------------------------------------------------------------------------------------
 
 
-def test_the_committed_document_is_the_one_that_is_served(nobody: Caller):
-    served = nobody.get("/v1/openapi.json").ok()
+def test_the_committed_document_is_the_one_that_is_served(anonymous: Caller):
+    served = anonymous.get("/v1/openapi.json").ok()
     committed = json.loads((Path(settings.BASE_DIR) / "docs" / "openapi.json").read_text(encoding="utf-8"))
     assert served == committed
 
@@ -70,8 +70,8 @@ def test_checking_fails_when_the_document_is_not_up_to_date(tmp_path: Path, sett
         call_command("openapi", "--check")
 
 
-def test_every_operation_is_described(nobody: Caller):
-    document = nobody.get("/v1/openapi.json").ok()
+def test_every_operation_is_described(anonymous: Caller):
+    document = anonymous.get("/v1/openapi.json").ok()
     tags = {tag["name"] for tag in document["tags"]}
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
@@ -81,7 +81,7 @@ def test_every_operation_is_described(nobody: Caller):
             assert len(operation["tags"]) == 1, where
             assert operation["tags"][0] in tags, where
             assert {"200", "202"} & set(operation["responses"]), where
-            # Nobody is asked for a key who fetches the client.
+            # No one is asked for a key who fetches the client.
             keyed = path != "/v1/client.py"
             assert ("security" in operation) == keyed, where
             assert ({"401", "429", "500"} if keyed else {"500"}) <= set(operation["responses"]), where
@@ -115,8 +115,8 @@ class Page(HTMLParser):
         self.inline += [name for name in given if name == "style" or name.startswith("on")]
 
 
-def test_the_documentation_page_comes_from_our_own_address(nobody: Caller):
-    answer = nobody.get("/v1/docs")
+def test_the_documentation_page_comes_from_our_own_address(anonymous: Caller):
+    answer = anonymous.get("/v1/docs")
     assert answer.status == 200
     page = Page()
     page.feed(answer.text)
@@ -125,7 +125,7 @@ def test_the_documentation_page_comes_from_our_own_address(nobody: Caller):
     assert any(address.endswith(".css") for address in page.addresses)
     for address in page.addresses:
         assert address.startswith("/static/"), address
-        assert nobody.get(address).status == 200, address
+        assert anonymous.get(address).status == 200, address
     policy = answer.headers["content-security-policy"]
     assert "script-src 'self'" in policy
     assert "unsafe" not in policy

@@ -103,8 +103,8 @@ def test_an_unknown_parameter_of_the_address_is_refused(operator: Caller, path: 
     assert all(name in refused.detail for name in known[:1])
 
 
-def test_a_caller_without_a_key_learns_nothing_of_parameters(nobody: Caller):
-    assert nobody.get("/v1/topics?colour=red").status == 401
+def test_a_caller_without_a_key_learns_nothing_of_parameters(anonymous: Caller):
+    assert anonymous.get("/v1/topics?colour=red").status == 401
 
 
 def test_a_change_with_an_unknown_parameter_changes_nothing(agent: Caller):

@@ -9,7 +9,7 @@ from tests.cast import Cast, store_rows
 
 @pytest.fixture
 def world(cast: Cast) -> dict[str, str]:
-    """One topic of Alice's and one of Bob's, linked and referring to each other, and one of nobody's in particular."""
+    """One topic of Alice's and one of Bob's, linked and referring to each other, and one of no one's in particular."""
     bob = cast.stranger.remember("Xylophone of Bob", values={"place": "attic"})
     shared = cast.agent.remember("Xylophones in general")
     alice = cast.alice.remember("Xylophone of Alice", values={"place": "cellar"})
@@ -71,13 +71,13 @@ def test_the_text_of_an_answer_holds_nothing_of_other_scopes(cast: Cast, world: 
     assert "of Bob" not in answer.text
 
 
-def test_a_reference_to_another_scope_is_not_told_by_a_query(cast: Cast, world: dict[str, str]):
+def test_a_reference_to_another_scope_is_not_reported_by_a_query(cast: Cast, world: dict[str, str]):
     answer = cast.alice.post("/v1/query", {"q": "xylophone", "depth": 3, "explain": True})
     assert answer.status == 200
     assert world["bob"] not in answer.text
 
 
-def test_a_reference_to_another_scope_is_not_told(cast: Cast, world: dict[str, str]):
+def test_a_reference_to_another_scope_is_not_reported(cast: Cast, world: dict[str, str]):
     for answer in (
         cast.alice.get(f"/v1/topics/{world['alice']}"),
         cast.alice.get(f"/v1/topics/{world['alice']}/fields/rival/history"),
@@ -93,8 +93,8 @@ def test_a_reference_to_another_scope_is_not_told(cast: Cast, world: dict[str, s
 
 def test_extending_a_topic_keeps_a_reference_that_the_caller_cannot_see(cast: Cast, world: dict[str, str]):
     cast.alice.ingest("version_field", topic_id=world["alice"], fields=[{"name": "rival", "value": "Robert"}])
-    told = {entry["name"]: entry["ref_topic_id"] for entry in cast.agent.topic(world["alice"])["fields"]}
-    assert told["rival"] == world["bob"]
+    got = {entry["name"]: entry["ref_topic_id"] for entry in cast.agent.topic(world["alice"])["fields"]}
+    assert got["rival"] == world["bob"]
 
 
 ROUTES: list[tuple[str, str, Any]] = [
@@ -172,8 +172,8 @@ def test_lists_and_counts_end_at_the_scope(cast: Cast, world: dict[str, str]):
 
     assert listed(cast.alice) == {world["alice"]}
     assert listed(cast.auditor) == {world["alice"], world["bob"]}
-    told = cast.alice.get("/v1/stats").ok()
-    assert (told["scope"], told["topics"], told["scopes"]) == ("/user/alice", 1, 1)
+    got = cast.alice.get("/v1/stats").ok()
+    assert (got["scope"], got["topics"], got["scopes"]) == ("/user/alice", 1, 1)
     assert cast.agent.get("/v1/stats").ok()["topics"] == 3
     assert cast.agent.get("/v1/stats?scope=/user").ok()["topics"] == 2
 

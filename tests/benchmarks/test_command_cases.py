@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cast import Caller
-from tests.erasure.cases import FAMILIES, case_run, cases_load, failures_list, table_told
+from tests.erasure.cases import FAMILIES, case_run, cases_load, failures_list, table_reported
 
 FOLDER = Path(__file__).parent / "commands"
 FLOOR = 0.84
@@ -22,5 +22,5 @@ FLOOR = 0.84
 @pytest.mark.parametrize("table", ["second", "third", "fourth", "fifth", "sixth", "tuning"])
 def test_a_table_by_others(table: str, operator: Caller) -> None:
     outcomes = [case_run(case, operator) for family in FAMILIES for case in cases_load(FOLDER / table, family)]
-    print(f"\n\n{table}\n\n{table_told(outcomes)}\n{failures_list(outcomes)}")
+    print(f"\n\n{table}\n\n{table_reported(outcomes)}\n{failures_list(outcomes)}")
     assert sum(outcome.passed for outcome in outcomes) / len(outcomes) >= FLOOR

@@ -16,7 +16,7 @@ from django.db import connection, transaction
 from memory.embedding import embedder_get, embedder_reset
 from tests.benchmarks.report import p50, p95, table
 from tests.cast import Caller, Cast
-from tests.console.people import statements_told
+from tests.console.people import statements_reported
 
 SIZES = tuple(map(int, os.environ.get("MEMSTATE_COMMAND_TOPICS", "1000,100000").split(",")))
 ROUNDS = 17
@@ -91,8 +91,8 @@ def test_what_a_command_costs(cast: Cast, settings: Any) -> None:
         for kind in ("identifier", "name", "fact about a name", "fact"):
             query = measured(cast.operator, "query", kind, size)
             for command in ("release", "supersede"):
-                told = measured(cast.operator, command, kind, size)
-                rows.append([f"{size:,}", command, kind, *told, query[0], told[0] / query[0]])
+                got = measured(cast.operator, command, kind, size)
+                rows.append([f"{size:,}", command, kind, *got, query[0], got[0] / query[0]])
     table(
         "A dry run of release, and supersede, beside a query of the same words (ms)",
         ["topics", "command", "asked by", "p50", "p95", "SQL statements", "query p50", "times a query"],
@@ -110,11 +110,11 @@ def measured(operator: Caller, command: str, kind: str, size: int) -> list[Any]:
             "release": ("/v1/forget", {"verb": "release", "query": words}),
             "supersede": ("/v1/supersede", {"old_query": words, "new_text": f"{given} {family} lives in Rome."}),
         }[command]
-        with transaction.atomic(), statements_told() as told:
+        with transaction.atomic(), statements_reported() as got:
             begun = time.perf_counter()
             answer = operator.post(path, body)
             times.append((time.perf_counter() - begun) * 1000)
             # Facts that are equally near are a question back, found at the same cost.
             assert answer.status in (200, 409), answer.body
             transaction.set_rollback(True)
-    return [p50(times[1:]), p95(times[1:]), len(told)]
+    return [p50(times[1:]), p95(times[1:]), len(got)]

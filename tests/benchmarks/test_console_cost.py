@@ -17,7 +17,7 @@ from tests.benchmarks import ladder_store
 from tests.benchmarks.report import milliseconds, p50, p95, table
 from tests.benchmarks.synthetic import store_fill, topic_id
 from tests.cast import cast_make, in_process
-from tests.console.people import account_make, body_of, client_of, statements_told
+from tests.console.people import account_make, body_of, client_of, statements_reported
 from tests.console.table import Address, pages
 from tests.vacuum import vacuum_analyze
 
@@ -94,7 +94,7 @@ def test_no_page_grows_slow_with_the_store() -> None:
     asked.append(("salience, a threshold moved", moved, {"HX-Request": "true"}))
     rows = []
     for name, url, headers in asked:
-        with statements_told() as told:
+        with statements_reported() as got:
             reply = client.get(url, headers=headers)
             body_of(reply)
         if reply.status_code != 200:
@@ -102,7 +102,7 @@ def test_no_page_grows_slow_with_the_store() -> None:
         spent = milliseconds(
             lambda url=url, headers=headers: body_of(client.get(url, headers=headers)), times=TIMES, warm_up=2
         )
-        rows.append([name, p50(spent), p95(spent), len(told), p50(spent) / bare])
+        rows.append([name, p50(spent), p95(spent), len(got), p50(spent) / bare])
     rows.sort(key=lambda row: -row[1])
     print(f"\n\nA bare count by index over {TOPICS:,} topics takes {bare:.2f} ms.")
     table(

@@ -38,7 +38,7 @@ def test_planted_near_duplicates_are_found_and_no_look_alike_is_merged():
     started = time.perf_counter()
     looks = search_all()
     taken = time.perf_counter() - started
-    told = outcome(planted)
+    got = outcome(planted)
     table(
         "10,000 topics, 1,000 planted near-duplicates, 1,000 look-alikes, mode auto",
         ("planted", "number", "offered", "merged"),
@@ -46,23 +46,23 @@ def test_planted_near_duplicates_are_found_and_no_look_alike_is_merged():
             (
                 "near-duplicates",
                 900,
-                f"{told.offered} ({told.offered / 9:.1f}%)",
-                f"{told.merged} ({told.merged / 9:.1f}%)",
+                f"{got.offered} ({got.offered / 9:.1f}%)",
+                f"{got.merged} ({got.merged / 9:.1f}%)",
             ),
-            ("paraphrases", 100, told.offered_paraphrased, told.merged_paraphrased),
-            ("look-alikes", 1_000, told.alike_held, sum(1 for _pair in told.wrongly_merged)),
+            ("paraphrases", 100, got.offered_paraphrased, got.merged_paraphrased),
+            ("look-alikes", 1_000, got.alike_held, sum(1 for _pair in got.wrongly_merged)),
         ],
     )
     table(
         "All pairs stored",
         ("verdict", "state", "pairs"),
-        [(verdict, state, times) for (verdict, state), times in sorted(told.verdicts.items())],
+        [(verdict, state, times) for (verdict, state), times in sorted(got.verdicts.items())],
     )
     print(f"\n{looks} looks, {taken:.1f} s with the merges")
-    for pair in told.wrongly_merged:
+    for pair in got.wrongly_merged:
         print("wrongly merged:", *pair, sep="\n  ")
-    assert told.wrongly_merged == []
-    assert told.offered >= 0.95 * 900
+    assert got.wrongly_merged == []
+    assert got.offered >= 0.95 * 900
     _clear()
 
 

@@ -3,8 +3,8 @@
 On the conversations (see ``test_recall``) each session comes with observations that annotators wrote: what there is to
 remember of it. Each session is extracted from as one text; facts and observations are paired greedily by the cosine of
 their embeddings, each once, as long as it is at least the threshold. Recall is the share of observations with a fact,
-precision the share of facts with an observation; since one observation is often told in several turns, the share of
-facts that are near *any* observation is told too.
+precision the share of facts with an observation; since one observation is often stated in several turns, the share of
+facts that are near *any* observation is informed too.
 
 The threshold is where pairs that have nothing to do with each other end: of a fact and an observation of another
 session of the same people, 1 in 500 are as near. It is found for each way of reading by itself, since texts that name
@@ -78,16 +78,16 @@ def _pairs(cosines: Vectors, least: float) -> int:
 
 def _measured(label: str, read: Callable[[str], list[str]], sessions: Sequence[Session]) -> list[list[object]]:
     embed = embedder_get().embed_passages
-    told = [embed(read(said)) for said, _noted in sessions]
+    got = [embed(read(said)) for said, _noted in sessions]
     noted = [embed(notes) for _said, notes in sessions]
-    facts, observations = sum(map(len, told)), sum(map(len, noted))
+    facts, observations = sum(map(len, got)), sum(map(len, noted))
     elsewhere = np.concatenate(
-        [(told[at] @ noted[(at + shift) % len(sessions)].T).ravel() for at in range(len(sessions)) for shift in (3, 7)]
+        [(got[at] @ noted[(at + shift) % len(sessions)].T).ravel() for at in range(len(sessions)) for shift in (3, 7)]
     )
     rows: list[list[object]] = []
     for least in (float(np.quantile(elsewhere, 1 - UNRELATED)), *THRESHOLDS):
-        found = sum(_pairs(one @ two.T, least) for one, two in zip(told, noted, strict=True))
-        near = sum(int(((one @ two.T).max(axis=1) >= least).sum()) for one, two in zip(told, noted, strict=True))
+        found = sum(_pairs(one @ two.T, least) for one, two in zip(got, noted, strict=True))
+        near = sum(int(((one @ two.T).max(axis=1) >= least).sum()) for one, two in zip(got, noted, strict=True))
         rows.append(
             [
                 label,
@@ -123,6 +123,6 @@ def test_facts_of_conversations(seen: bool) -> None:
         ["read by", "threshold", "facts", "precision", "recall", "facts near any", "unrelated pairs as near"],
         rows,
     )
-    # At the same rate of mistaken pairs, what is told is more often something to remember.
+    # At the same rate of mistaken pairs, what is informed is more often something to remember.
     each = 1 + len(THRESHOLDS)
     assert float(str(rows[0][3])) > max(float(str(rows[each][3])), float(str(rows[2 * each][3])))

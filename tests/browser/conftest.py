@@ -1,6 +1,6 @@
 """A browser, and a site with the demo behind it. Each test begins with the same store and ends without complaints.
 
-``enter("operator")`` returns a page in which somebody is signed in; ``enter(None)`` one of nobody. What the browser
+``enter("operator")`` returns a page in which someone is signed in; ``enter(None)`` one of no one. What the browser
 complains about fails the test (``watch.py``); ``enter.expects(409)`` says what is meant to be refused.
 """
 

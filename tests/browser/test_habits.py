@@ -283,7 +283,7 @@ def test_live_parts_refresh_pause_on_a_hidden_tab_and_leave_forms_alone(enter: E
 # --- Two at once ---
 
 
-def test_two_operators_edit_one_policy_and_the_second_is_told(enter: Enter) -> None:
+def test_two_operators_edit_one_policy_and_the_second_is_reported(enter: Enter) -> None:
     first, second = enter("operator"), enter("olga")
     for page in (first, second):
         page.goto("/policies/at/?scope=/")
@@ -298,9 +298,9 @@ def test_two_operators_edit_one_policy_and_the_second_is_told(enter: Enter) -> N
     second.get_by_label("Reason").fill("summaries sooner")
     with enter.expects(409, 422):
         second.get_by_role("button", name="Save as new version").click()
-        told = second.locator(".conflict")
-        expect(told).to_contain_text("was saved in the meantime")
-    expect(told).to_contain_text("a little more room")
+        got = second.locator(".conflict")
+        expect(got).to_contain_text("was saved in the meantime")
+    expect(got).to_contain_text("a little more room")
     expect(second.locator("[name=theta_summary]")).to_have_value("0.3")
     expect(second.get_by_label("Reason")).to_have_value("summaries sooner")
     assert "theta_summary" not in PolicyVersion.objects.filter(scope="/").latest("number").values

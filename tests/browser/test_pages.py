@@ -157,7 +157,7 @@ def test_a_page_is_sound(enter: Enter, address: Address) -> None:
 
 
 @pytest.mark.parametrize("name", ["sign_in", "locked", "missing"])
-def test_pages_of_nobody_are_sound(enter: Enter, name: str) -> None:
+def test_pages_of_no_one_are_sound(enter: Enter, name: str) -> None:
     page = enter(None)
     page.add_init_script(AXE_SCRIPT)
     with enter.expects(404, 429):

@@ -248,7 +248,7 @@ def test_an_entry_of_activity_about_no_memory_is_opened_in_place(enter: Enter) -
 
 
 def test_the_place_in_a_live_list_is_kept(enter: Enter) -> None:
-    """A list that renews itself replaces the row in which somebody has looked with the mouse."""
+    """A list that renews itself replaces the row in which someone has looked with the mouse."""
     page = enter("reader")
     page.goto("/runs/")
     settled(page)

@@ -57,8 +57,8 @@ def test_a_dry_run_is_applied_and_undone_in_four_clicks(enter: Enter) -> None:
     run.refresh_from_db()
     assert run.status == "undone"
     assert Topic.objects.filter(rung=3).count() == before
-    told = AuditEvent.objects.filter(after__run=str(run.pk)).order_by("id")
-    assert [(each.action, each.reason) for each in told] == [
+    got = AuditEvent.objects.filter(after__run=str(run.pk)).order_by("id")
+    assert [(each.action, each.reason) for each in got] == [
         ("run_applied", "as planned"),
         ("run_undone", "undone right away"),
     ]

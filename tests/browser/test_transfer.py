@@ -38,14 +38,14 @@ def page(enter: Enter, request: pytest.FixtureRequest, settings: object, tmp_pat
     return enter("operator", java_script_enabled=request.param, accept_downloads=True)
 
 
-def work(page: Page, told: str) -> None:
+def work(page: Page, got: str) -> None:
     """Let the worker do its part, and wait until the page says what came of it."""
     expect(page).to_have_url(IMPORT)
     for job in ImportJob.objects.filter(status__in=["checking", "working"]):
         tasks.import_continue(str(job.pk))
     # Without script the page asks for itself anew every three seconds, which is too long for a test.
     page.reload()
-    expect(page.locator(".page-head")).to_contain_text(told)
+    expect(page.locator(".page-head")).to_contain_text(got)
 
 
 def upload(page: Page, file: Path, *, scope: str = "") -> None:

@@ -64,7 +64,7 @@ def make_client(request: pytest.FixtureRequest) -> Iterator[Maker]:
 
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The seconds that clients would have waited; nobody waits. Chance is out of it."""
+    """The seconds that clients would have waited; no one waits. Chance is out of it."""
     waited: list[float] = []
 
     async def sleep(seconds: float) -> None:

@@ -23,7 +23,7 @@ class Step:
     asks: bool = True
     # Give nothing back, or only so many bytes of the body, and close; or say nothing until the client goes.
     closes: bool = False
-    bytes_told: int | None = None
+    bytes_reported: int | None = None
     silent: bool = False
     # Give this back instead.
     status: int = 0
@@ -34,7 +34,7 @@ class Step:
 PASS = Step()
 # The server has done it, and the client does not hear of it.
 CUT = Step(closes=True)
-CUT_IN_THE_MIDST = Step(closes=True, bytes_told=10)
+CUT_IN_THE_MIDST = Step(closes=True, bytes_reported=10)
 # The request never comes to the server.
 LOST = Step(asks=False, closes=True)
 SILENT = Step(silent=True)
@@ -43,11 +43,11 @@ SILENT = Step(silent=True)
 def answer(status: int, headers: Mapping[str, str] | None = None, body: Any = None) -> Step:
     """A reply that is not the server's: a problem document if ``body`` is a sentence, else JSON, or bytes as they
     are."""
-    told = {"Content-Type": "application/problem+json"} if isinstance(body, str) else {}
+    got = {"Content-Type": "application/problem+json"} if isinstance(body, str) else {}
     if isinstance(body, str):
         body = {"type": "about:blank", "title": "", "status": status, "detail": body}
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return Step(asks=False, status=status, headers={**told, **(headers or {})}, body=raw)
+    return Step(asks=False, status=status, headers={**got, **(headers or {})}, body=raw)
 
 
 @dataclass(frozen=True)
@@ -102,14 +102,14 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if step.asks and not step.silent:
             status, headers, content = self._server_asked(asked)
         self.close_connection = step.closes or step.silent
-        if step.silent or (step.closes and step.bytes_told is None):
+        if step.silent or (step.closes and step.bytes_reported is None):
             return
         self.send_response_only(status)
         for name, value in headers.items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
-        self.wfile.write(content[: step.bytes_told])
+        self.wfile.write(content[: step.bytes_reported])
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _all  # noqa: N815
 
@@ -120,8 +120,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         reply = connection.getresponse()
         content = reply.read()
         connection.close()
-        told = {name: value for name, value in reply.getheaders() if name.lower() in ("content-type", "retry-after")}
-        return reply.status, told, content
+        got = {name: value for name, value in reply.getheaders() if name.lower() in ("content-type", "retry-after")}
+        return reply.status, got, content
 
     def log_message(self, *_args: Any) -> None:
         """Tests look at what was asked instead."""

@@ -63,10 +63,10 @@ def sample(schema: Any) -> Any:
 
 def body_schema(operation: Any) -> Any:
     """The schema of the body of an operation, or nothing."""
-    told = operation.get("requestBody")
-    if told is None:
+    got = operation.get("requestBody")
+    if got is None:
         return None
-    schema = resolved(told["content"]["application/json"]["schema"])
+    schema = resolved(got["content"]["application/json"]["schema"])
     return next((each for each in schema.get("anyOf", ()) if each.get("type") != "null"), schema)
 
 

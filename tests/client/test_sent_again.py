@@ -202,9 +202,9 @@ def test_what_will_not_pass_is_not_tried_again(
     client: Any, alone: Proxy, waits: list[float], status: int, kind: type[MemStateError]
 ):
     alone.does(answer(status, {"Location": "http://127.0.0.1:9/"}, "An answer."))
-    with pytest.raises(MemStateError, match=r"An answer\.") as told:
+    with pytest.raises(MemStateError, match=r"An answer\.") as got:
         client.stats()
-    assert (type(told.value), told.value.status, told.value.transient) == (kind, status, False)
+    assert (type(got.value), got.value.status, got.value.transient) == (kind, status, False)
     assert (len(alone.asked), waits) == (1, [])
 
 

@@ -14,9 +14,9 @@ pytestmark = pytest.mark.django_db
 
 
 def extract(path: Path, *options: str) -> tuple[list[str], str]:
-    out, told = io.StringIO(), io.StringIO()
-    call_command("extract", str(path), *options, stdout=out, stderr=told)
-    return out.getvalue().splitlines(), told.getvalue()
+    out, got = io.StringIO(), io.StringIO()
+    call_command("extract", str(path), *options, stdout=out, stderr=got)
+    return out.getvalue().splitlines(), got.getvalue()
 
 
 @pytest.fixture
@@ -28,18 +28,18 @@ def file(tmp_path: Path) -> Path:
 
 def test_without_store_facts_are_only_shown(file: Path) -> None:
     before = store_rows()
-    facts, told = extract(file)
+    facts, got = extract(file)
     assert facts == PLAIN_FACTS
-    assert "3 facts, 0 of them known, 0 stored." in told
-    assert "1 question" in told
+    assert "3 facts, 0 of them known, 0 stored." in got
+    assert "1 question" in got
     assert store_rows() == before
 
 
 def test_with_store_facts_are_remembered_once(file: Path) -> None:
     extract(file, "--store", "--scope", "/notes", "--kind", "note")
     assert Topic.objects.filter(kind="note", scope__path="/notes").count() == len(PLAIN_FACTS)
-    _facts, told = extract(file, "--store", "--scope", "/notes", "--kind", "note")
-    assert "3 facts, 3 of them known, 0 stored." in told
+    _facts, got = extract(file, "--store", "--scope", "/notes", "--kind", "note")
+    assert "3 facts, 3 of them known, 0 stored." in got
 
 
 def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:

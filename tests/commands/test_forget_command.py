@@ -1,4 +1,4 @@
-"""``manage.py forget``: looks unless told to act, says what it did, and how to take it back."""
+"""``manage.py forget``: looks unless stated to act, says what it did, and how to take it back."""
 
 import io
 import re
@@ -130,7 +130,7 @@ def test_the_runs_are_listed_newest_first(operator: Caller, faded: list[str], cl
         (["--undo", str(uuid.UUID(int=1)), "--runs"], "not allowed with argument"),
     ],
 )
-def test_what_makes_no_sense_is_told_and_changes_nothing(
+def test_what_makes_no_sense_is_reported_and_changes_nothing(
     operator: Caller, faded: list[str], words: list[str], said: str
 ):
     before = dump()

@@ -180,7 +180,7 @@ def test_a_killed_ingest_command_continues_where_it_stopped(write: Write):
     finally:
         process.kill()
         process.wait(60)
-    # Its session may still be finishing what it was told last.
+    # Its session may still be finishing what it got last.
     while True:
         with connection.cursor() as cursor:
             cursor.execute(
@@ -222,7 +222,7 @@ BAD_LINES = {
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(("line", "code"), BAD_LINES.values(), ids=BAD_LINES.keys())
-def test_a_bad_line_is_told_with_its_number_and_reason_and_the_others_are_written(
+def test_a_bad_line_is_reported_with_its_number_and_reason_and_the_others_are_written(
     write: Write, capsys: pytest.CaptureFixture[str], line: bytes, code: str
 ):
     path = write({"placement": "new_topic", "title": "before"}, line, {"placement": "new_topic", "title": "after"})
@@ -231,9 +231,9 @@ def test_a_bad_line_is_told_with_its_number_and_reason_and_the_others_are_writte
         call_command("ingest", str(path), stdout=out)
     assert refused.value.returncode == 1
     assert out.getvalue() == "2 items were stored.\n"
-    (told,) = [said for said in capsys.readouterr().out.splitlines() if said.startswith("Line ")]
-    assert told.startswith("Line 2: ")
-    assert told.endswith(f"[{code}]")
+    (got,) = [said for said in capsys.readouterr().out.splitlines() if said.startswith("Line ")]
+    assert got.startswith("Line 2: ")
+    assert got.endswith(f"[{code}]")
     assert sorted(Topic.objects.values_list("title", flat=True)) == ["after", "before"]
 
 
@@ -251,23 +251,23 @@ def test_the_number_of_a_line_counts_blank_and_bad_lines_and_those_of_earlier_ba
     lines[command.LINES_PER_BATCH + 7] = {"title": "nowhere"}
     with raises_code(CommandError, "items-refused"):
         ingest(write(*lines))
-    told = [line.partition(":")[0] for line in capsys.readouterr().out.splitlines() if line.startswith("Line ")]
-    assert told == ["Line 3", "Line 5", "Line 202", "Line 208"]
+    got = [line.partition(":")[0] for line in capsys.readouterr().out.splitlines() if line.startswith("Line ")]
+    assert got == ["Line 3", "Line 5", "Line 202", "Line 208"]
     assert Topic.objects.count() == len(lines) - 6
 
 
 @pytest.mark.django_db
-def test_a_file_with_bad_lines_is_told_the_same_the_second_time_and_changes_nothing(
+def test_a_file_with_bad_lines_is_reported_the_same_the_second_time_and_changes_nothing(
     write: Write, capsys: pytest.CaptureFixture[str]
 ):
     path = write("no JSON", {"placement": "new_topic", "title": "Tea"}, {"placement": "somewhere"})
-    told = []
+    got = []
     for _run in range(2):
         with raises_code(CommandError, "items-refused"):
             ingest(path)
-        told.append([line for line in capsys.readouterr().out.splitlines() if line.startswith("Line ")])
-    assert [line.partition(":")[0] for line in told[0]] == ["Line 1", "Line 3"]
-    assert told[1] == told[0]
+        got.append([line for line in capsys.readouterr().out.splitlines() if line.startswith("Line ")])
+    assert [line.partition(":")[0] for line in got[0]] == ["Line 1", "Line 3"]
+    assert got[1] == got[0]
     assert Topic.objects.count() == 1
 
 
@@ -286,8 +286,8 @@ def test_nothing_is_written_outside_the_scope_that_was_named(
     )
     with raises_code(CommandError, "items-refused"):
         ingest(path, scope="/user/alice")
-    told = [line.partition(":")[0] for line in capsys.readouterr().out.splitlines() if line.startswith("Line ")]
-    assert told == ["Line 3", "Line 4", "Line 5"]
+    got = [line.partition(":")[0] for line in capsys.readouterr().out.splitlines() if line.startswith("Line ")]
+    assert got == ["Line 3", "Line 4", "Line 5"]
     assert sorted(Topic.objects.exclude(pk=elsewhere).values_list("title", "scope__path")) == [
         ("below", "/user/alice/home"),
         ("unnamed", "/user/alice"),

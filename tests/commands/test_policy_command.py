@@ -30,7 +30,7 @@ def _noon(clock: Clock) -> None:
     clock.set(dt.datetime(2026, 3, 1, 12, 0, tzinfo=dt.UTC))
 
 
-def test_what_is_set_is_told_and_in_force():
+def test_what_is_set_is_reported_and_in_force():
     assert changed("half_life_days=20", "cron=30 4 * * *") == (
         "/ now has version 1.\n"
         "  cron from inherited to 30 4 * * *\n"

@@ -69,8 +69,8 @@ def test_moving_a_threshold_writes_one_policy_row_and_nothing_else(http_cast: Ca
     start = written()
     http_cast.agent.post("/v1/ingest/batch", items).ok()
     # The connections of the server count what they wrote a while after they wrote it.
-    told = {"memory_topic", "memory_auditevent", "memory_apikey"}
-    eventually(lambda: told <= difference(start).keys())
+    got = {"memory_topic", "memory_auditevent", "memory_apikey"}
+    eventually(lambda: got <= difference(start).keys())
     for scope in ("/", "/user"):
         save(scope, theta_summary=0.3)
         before = written()
@@ -85,7 +85,7 @@ def test_moving_a_threshold_writes_one_policy_row_and_nothing_else(http_cast: Ca
         assert difference(before) == {"memory_policyversion": (5, 0, 0)}
 
 
-def test_of_many_editors_of_one_version_one_wins_and_the_others_are_told(http_cast: Cast) -> None:
+def test_of_many_editors_of_one_version_one_wins_and_the_others_are_reported(http_cast: Cast) -> None:
     save(half_life_days=20)
     outcomes = at_once([lambda n=n: save(base_version=1, query_salience_bump=n / 100) for n in range(8)])
     assert sum(isinstance(outcome, PolicyVersion) for outcome in outcomes) == 1

@@ -1,4 +1,4 @@
-"""Runs with more than one connection: each action once, one run where two are asked for, and nobody in a circle."""
+"""Runs with more than one connection: each action once, one run where two are asked for, and no one in a circle."""
 
 import datetime as dt
 import threading
@@ -51,7 +51,7 @@ def policy(cast: Cast, /, **values: Any) -> Answer:
 
 
 def old_topics(cast: Cast, count: int, *, salience: float = 0.1, revisions: int = 1) -> list[str]:
-    """Make topics that nobody has used for two half-lives, so that a quarter of their salience is left."""
+    """Make topics that no one has used for two half-lives, so that a quarter of their salience is left."""
     created = (timezone.now() - dt.timedelta(days=60)).isoformat()
     items: list[dict[str, Any]] = [
         {
@@ -159,7 +159,7 @@ def test_what_happens_while_a_run_is_planned_is_answered_after_it(
     http_cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     policy(http_cast, topic_count_soft_limit=1).ok()
-    # What is brought in with its age wakes nobody; what comes now does.
+    # What is brought in with its age wakes no one; what comes now does.
     first = old_topics(http_cast, 10)
     http_cast.agent.remember("Now")
     assert WakeUp.objects.filter(event="ingest_complete").count() == 1
@@ -190,7 +190,7 @@ def test_what_happens_while_a_run_is_planned_is_answered_after_it(
     assert set(Vitality.objects.filter(pk__in=second).values_list("rung", flat=True)) == {3}
 
 
-def test_of_operators_who_run_at_once_the_others_are_told_and_nothing_is_doubled(http_cast: Cast) -> None:
+def test_of_operators_who_run_at_once_the_others_are_reported_and_nothing_is_doubled(http_cast: Cast) -> None:
     policy(http_cast).ok()
     refused: list[str] = []
     for _round in range(4):
@@ -258,7 +258,7 @@ def test_a_run_that_is_delivered_many_times_at_once_and_again_acts_once(http_cas
     assert at_once([lambda: tasks.run_continue(str(run.pk))] * 3) == ["done"] * 3
     assert wake_ups_answer(now=timezone.now(), seconds=5) == 0
     assert journal() == stands
-    # Two undos at once take turns as well, are told the same, and leave one line in the journal.
+    # Two undos at once take turns as well, are shown the same, and leave one line in the journal.
     replies = at_once([lambda: http_cast.operator.post(f"/v1/runs/{run.pk}/undo", {}).ok()] * 3)
     assert {(reply["restored"], reply["conflict_count"]) for reply in replies} == {(150, 0)}
     assert AuditEvent.objects.filter(action="run_undone").count() == 1
@@ -311,7 +311,7 @@ def test_approve_and_undo_at_once_leave_a_run_done_or_undone_and_nothing_between
     assert seen["done"]
 
 
-def test_of_two_who_save_one_policy_at_once_one_is_told_what_the_other_changed(http_cast: Cast) -> None:
+def test_of_two_who_save_one_policy_at_once_one_is_reported_what_the_other_changed(http_cast: Cast) -> None:
     policy(http_cast).ok()
 
     def save(theta: float) -> Answer:
@@ -321,9 +321,9 @@ def test_of_two_who_save_one_policy_at_once_one_is_told_what_the_other_changed(h
 
     replies = at_once([partial(save, 0.3), partial(save, 0.4)])
     assert sorted(reply.status for reply in replies) == [200, 409]
-    told = next(reply for reply in replies if reply.status == 409)
-    assert told.code == "policy-changed"
-    assert "theta_summary" in told.detail
+    got = next(reply for reply in replies if reply.status == 409)
+    assert got.code == "policy-changed"
+    assert "theta_summary" in got.detail
     assert PolicyVersion.objects.count() == 2
 
 
@@ -397,7 +397,7 @@ WHERE f.cold_through > f.last_seq OR coalesce(s.through, 0) > f.cold_through
 
 def test_runs_beside_everything_else_leave_every_topic_whole_and_tell_what_they_skipped(http_cast: Cast) -> None:
     agent, operator = http_cast.agent, http_cast.operator
-    # What is restored, edited or used is due again at once, so that every run meets somebody.
+    # What is restored, edited or used is due again at once, so that every run meets someone.
     policy(
         http_cast,
         theta_summary=9,
@@ -522,8 +522,8 @@ def test_runs_beside_everything_else_leave_every_topic_whole_and_tell_what_they_
         )
         assert len(set(run.actions.values_list("topic_id", flat=True))) == run.planned
         assert not run.failure
-    told = ForgetAction.objects.filter(state__in=["skipped", "conflict"]).values_list("note", flat=True)
-    assert all(note.endswith(".") and note.startswith("It") for note in told)
+    got = ForgetAction.objects.filter(state__in=["skipped", "conflict"]).values_list("note", flat=True)
+    assert all(note.endswith(".") and note.startswith("It") for note in got)
     for action in ForgetAction.objects.filter(action="archived").exclude(after=None):
         assert action.after["salience"] == action.before["salience"] * 0.5
     applied, skipped = sum(run.applied for run in runs), sum(run.skipped for run in runs)

@@ -124,7 +124,7 @@ def crowd_make(operator: Caller, n: int) -> Crowd:
     _policies_make(n, now)
     for place in range(n):
         key = key_create(name=f"key {place}", role="agent", secret=f"ms_secret-{place}", scope=f"/place/{place}")
-        somebody = account_make("operator", name=f"person {place}")
+        someone = account_make("operator", name=f"person {place}")
     worker_turn()
     _jobs_make(n, now)
     schedule = Schedule.objects.get(func="memory.jobs.tasks.upkeep").pk
@@ -139,7 +139,7 @@ def crowd_make(operator: Caller, n: int) -> Crowd:
         receipt_id=_receipts_make(n, now),
         access_id=_recall_make(forgotten, now),
         target_id=_targets_make(n, now),
-        person_id=somebody.pk,
+        person_id=someone.pk,
         store_name=_stores_make(n, now),
         extraction_id=_extractions_make(operator, n, now),
         import_id=_imports_make(n, now),
@@ -239,7 +239,7 @@ def _listings_make(n: int, now: dt.datetime) -> uuid.UUID:
 
 
 def _receipts_make(n: int, now: dt.datetime) -> uuid.UUID:
-    """So many receipts of so many topics each, in a chain that nobody has made; return the last."""
+    """So many receipts of so many topics each, in a chain that no one has made; return the last."""
     hashes = [f"{place:064x}" for place in range(n)]
     receipts = ErasureReceipt.objects.bulk_create(
         ErasureReceipt(

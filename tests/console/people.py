@@ -28,7 +28,7 @@ PEOPLE = ("anonymous", "visitor", "reader", "operator", "administrator")
 
 
 def account_make(role: str, *, name: str = "", password: str | None = None, store: str = MAIN) -> User:
-    """Store an account of ``role``, one of ``PEOPLE`` but the anonymous. Without a password, nobody can sign in with
+    """Store an account of ``role``, one of ``PEOPLE`` but the anonymous. Without a password, no one can sign in with
     one, and none is hashed."""
     everywhere = role == "administrator" and store == MAIN
     user = User(username=name or role, is_staff=everywhere, is_superuser=everywhere)
@@ -43,7 +43,7 @@ def account_make(role: str, *, name: str = "", password: str | None = None, stor
 
 
 def client_of(user: User | None, **options: Any) -> Client:
-    """Return a client in which ``user`` is signed in, or nobody for None."""
+    """Return a client in which ``user`` is signed in, or no one for None."""
     client = Client(**options)
     if user is not None:
         client.force_login(user, backend=BACKEND)
@@ -51,7 +51,7 @@ def client_of(user: User | None, **options: Any) -> Client:
 
 
 def person(role: str, **options: Any) -> Client:
-    """Return a client in which somebody of ``role`` is signed in; the account is made for it."""
+    """Return a client in which someone of ``role`` is signed in; the account is made for it."""
     return client_of(None if role == "anonymous" else account_make(role), **options)
 
 
@@ -99,9 +99,9 @@ class Statements:
 
 
 @contextlib.contextmanager
-def statements_told() -> Iterator[Statements]:
+def statements_reported() -> Iterator[Statements]:
     """Count the statements of a block; those that only begin or end a savepoint are left out."""
-    told = Statements()
+    got = Statements()
     own = threading.get_ident()
 
     def telling(real: Callable[..., Any]) -> Callable[..., Any]:
@@ -115,7 +115,7 @@ def statements_told() -> Iterator[Statements]:
             )
             # Threads of other tests, such as a server's, do not count.
             if threading.get_ident() == own and not text.startswith(_POINTS):
-                told.sql.append(text)
+                got.sql.append(text)
             return real(cursor, query, *args, **kwargs)
 
         return run
@@ -125,16 +125,16 @@ def statements_told() -> Iterator[Statements]:
         for cursor in (psycopg.Cursor, psycopg.ServerCursor):
             for name in ("execute", "executemany"):
                 patch.setattr(cursor, name, telling(getattr(cursor, name)))
-        yield told
+        yield got
 
 
 def statements_of(ask: Callable[[], HttpResponseBase]) -> int:
     """Return how many statements an answer costs, streamed parts included."""
-    with statements_told() as told:
+    with statements_reported() as got:
         body_of(ask())
     # A test that fails shows them.
-    print(*told.sql, "", sep="\n")
-    return len(told)
+    print(*got.sql, "", sep="\n")
+    return len(got)
 
 
 def hidden(page: str, name: str) -> str:

@@ -73,7 +73,7 @@ class Address:
 
     @property
     def unknown(self) -> list[str]:
-        """Arguments that nobody has said anything about."""
+        """Arguments that no one has said anything about."""
         return [name for name in self.arguments if name not in ARGUMENTS]
 
     @property

@@ -70,7 +70,7 @@ def test_each_row_tells_why_in_words(looker: Client, operator: Caller) -> None:
 
 def test_filters_leave_out_what_they_do_not_ask_for(looker: Client, operator: Caller) -> None:
     archive_by_run(operator, "The harbor", topic_kind="finding", scope="/team/red")
-    told = run(operator)
+    got = run(operator)
     archive_by_hand(operator, "100% wool_", scope="/team/reds")
 
     assert shown(looker, scope="/team/red") == ["The harbor"]
@@ -83,7 +83,7 @@ def test_filters_leave_out_what_they_do_not_ask_for(looker: Client, operator: Ca
     assert shown(looker, because="rule") == []
     assert shown(looker, policy="/", version=1) == ["The harbor"]
     assert shown(looker, policy="/", version=2) == []
-    assert shown(looker, run=told["run_id"]) == []
+    assert shown(looker, run=got["run_id"]) == []
     assert shown(looker, until="2020-01-01") == []
     assert len(shown(looker, since="2020-01-01")) == 2
     for sort in ("title", "score", "archived"):
@@ -177,14 +177,14 @@ def test_files_hold_exactly_what_the_filter_finds_and_are_safe_to_open(looker: C
     query = {"scope": "/team", "sort": "title"}
 
     lines = body_of(looker.get("/archived/export.jsonl", query)).splitlines()
-    told = [json.loads(line) for line in lines]
+    got = [json.loads(line) for line in lines]
     table = list(csv.DictReader(io.StringIO(body_of(looker.get("/archived/export.csv", query)).lstrip("\ufeff"))))
 
-    assert [row["title"] for row in told] == ["=cmd|' /C calc'!A1", "The harbor"]
+    assert [row["title"] for row in got] == ["=cmd|' /C calc'!A1", "The harbor"]
     assert [row["title"] for row in table] == ["'=cmd|' /C calc'!A1", "The harbor"]
-    assert [row["topic_id"] for row in table] == [row["topic_id"] for row in told]
+    assert [row["topic_id"] for row in table] == [row["topic_id"] for row in got]
     assert len(shown(looker, **query)) == 2
-    assert told[0]["reason"] == "it was a trick"
+    assert got[0]["reason"] == "it was a trick"
 
 
 def test_the_page_costs_the_same_for_10_and_for_200_topics(looker: Client, operator: Caller) -> None:
@@ -202,7 +202,7 @@ def test_the_page_costs_the_same_for_10_and_for_200_topics(looker: Client, opera
     assert costs[0] == costs[1]
 
 
-def test_a_foreign_cursor_and_a_nonsensical_filter_are_told(looker: Client, db: None) -> None:
+def test_a_foreign_cursor_and_a_nonsensical_filter_are_reported(looker: Client, db: None) -> None:
     assert looker.get("/archived/?cursor=abc").status_code == 400
     page = looker.get("/archived/?since=yesterday&scope=no%20scope&run=7")
     # The date and the id, and the scope.

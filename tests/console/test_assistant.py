@@ -26,7 +26,7 @@ class AtOnce:
     """Work that is done when it is begun: what the tests see is in their own transaction."""
 
     def __init__(self, work: Callable[..., object], *, at_end: Callable[[], None]) -> None:
-        work(lambda _event, _told: None, lambda: True)
+        work(lambda _event, _reported: None, lambda: True)
         at_end()
 
     def join(self, _seconds: float) -> None:
@@ -67,11 +67,11 @@ def remembering(topic_id: str) -> list[Any]:
 
 def test_without_a_model_the_page_says_how_to_configure_one(looker: Client, op: Client) -> None:
     for client in (looker, op):
-        told = text_of(client.get("/assistant/"))
-        assert "http://127.0.0.1:11434/v1" in told
-        assert "api.groq.com" in told
-        assert "api.openai.com" in told
-        assert "No conversation yet" in told
+        got = text_of(client.get("/assistant/"))
+        assert "http://127.0.0.1:11434/v1" in got
+        assert "api.groq.com" in got
+        assert "api.openai.com" in got
+        assert "No conversation yet" in got
     assert "<textarea" not in op.get("/assistant/").content.decode()
     reply = say(op, "Who is Anna?")
     assert reply.status_code == 422
@@ -87,7 +87,7 @@ def test_a_message_is_answered_with_every_call_in_sight(
     conversation = Conversation.objects.get()
     assert reply.headers["Location"] == f"/assistant/{conversation.pk}/#last"
     page = op.get(f"/assistant/{conversation.pk}/")
-    told, source = text_of(page), page.content.decode()
+    got, source = text_of(page), page.content.decode()
     for part in (
         "Added to a memory",
         "extend_topic",
@@ -99,7 +99,7 @@ def test_a_message_is_answered_with_every_call_in_sight(
         "1 round of tools",
         "1 new memory, 2 values, 1 link.",
     ):
-        assert part in told, part
+        assert part in got, part
     assert f'href="/topic/{anna}/"' in source or f"/{anna}/" in source
     assert "hx-get" not in source.partition('id="turns"')[2].partition("</ol>")[0]
     assert "noscript><meta" not in source
@@ -140,11 +140,11 @@ def test_what_the_assistant_writes_is_counted_whoever_asked(op: Client, agent: C
 
 
 def items_of(caller: Caller) -> tuple[float, ...]:
-    """How many items were accepted and refused so far, as monitoring is told."""
-    told = caller.get("/metrics").text
+    """How many items were accepted and refused so far, as monitoring is informed."""
+    got = caller.get("/metrics").text
     found = {
         name: float(count)
-        for name, count in re.findall(r'ingested_items_total\{outcome="(\w+)",store="main"\} (\S+)', told)
+        for name, count in re.findall(r'ingested_items_total\{outcome="(\w+)",store="main"\} (\S+)', got)
     }
     return tuple(found.get(name, 0.0) for name in ("accepted", "refused"))
 
@@ -170,15 +170,15 @@ def client_part(op: Client, conversation: Conversation, message: str, **members:
     return op.post("/assistant/say/", sent, headers=HTMX)
 
 
-def test_calls_and_answers_that_fail_are_told_in_sentences(op: Client, agent: Caller, model: Model) -> None:
+def test_calls_and_answers_that_fail_are_reported_in_sentences(op: Client, agent: Caller, model: Model) -> None:
     agent.remember("Anna")
     model.answers(
         {"intent": "query"}, calling(("query", {"q": "x", "top_k": 900}), ("purge", {"topic_id": "all"})), failing(400)
     )
     say(op, "Who is Anna?")
-    told = text_of(op.get(f"/assistant/{Conversation.objects.get().pk}/"))
-    assert "top_k: Input should be less than or equal to 50" in told
-    assert "Called an unknown tool purge refused" in told
+    got = text_of(op.get(f"/assistant/{Conversation.objects.get().pk}/"))
+    assert "top_k: Input should be less than or equal to 50" in got
+    assert "Called an unknown tool purge refused" in got
     model.answers(failing(400))
     say(op, "Who is Bob?", intent="query")
     newest = Conversation.objects.order_by("-moved_at")[0]
@@ -206,7 +206,7 @@ def test_a_message_at_work_is_watched_and_no_second_one_is_taken(op: Client, mod
     assert f'hx-get="{page}2/?seen=0" hx-trigger="every 1s"' in source
     assert '<noscript><meta http-equiv="refresh" content="3"></noscript>' in source
     assert "The assistant is working." in text_of(op.get(page))
-    # What somebody has unfolded stays as it is, until there is more.
+    # What someone has unfolded stays as it is, until there is more.
     assert op.get(f"{page}2/?seen=0", headers=HTMX).status_code == 204
     refused = client_part(op, conversation, "Another <b>one</b>")
     assert refused.status_code == 422
@@ -229,7 +229,7 @@ def test_taking_back_shows_what_then_does_it_and_offers_the_way_back(op: Client,
     talk.version(bob, "city", "Lima")
     agent.ingest("version_field", topic_id=bob, fields=[{"name": "city", "value": "Bern"}])
     page = f"/assistant/{talk.row.pk}/"
-    told = text_of(op.get(f"{page}undo/"))
+    got = text_of(op.get(f"{page}undo/"))
     for part in (
         "2 changes will be undone",
         "city: “Oslo” restored",
@@ -237,15 +237,15 @@ def test_taking_back_shows_what_then_does_it_and_offers_the_way_back(op: Client,
         "It has a newer value from outside this conversation.",
         "Undo 2 changes",
     ):
-        assert part in told, part
+        assert part in got, part
     assert op.post(f"{page}undo/", {"reason": "", "digest": digest_of(op, page)}).status_code == 422
     # What has changed since it was looked at is shown anew, and nothing is done.
     stale = digest_of(op, page)
     second = talk.new("Bob's job", role="cook")
     reply = op.post(f"{page}undo/", {"reason": "wrong Anna", "digest": stale})
-    told = text_of(reply)
+    got = text_of(reply)
     assert (reply.status_code, codes_of(reply)) == (409, ["preview-outdated"])
-    assert "Undo 3 changes" in told
+    assert "Undo 3 changes" in got
     turn = turn_begin(talk.row, message="x", model="small", now=timezone.now())
     reply = op.post(f"{page}undo/", {"reason": "wrong Anna", "digest": digest_of(op, page)})
     assert (reply.status_code, codes_of(reply)) == (409, ["assistant-at-work"])
@@ -254,9 +254,9 @@ def test_taking_back_shows_what_then_does_it_and_offers_the_way_back(op: Client,
     agent.ingest("version_field", topic_id=second, fields=[{"name": "role", "value": "chef"}])
     assert Topic.objects.get(pk=made).released_at is None
     reply = op.post(f"{page}undo/", {"reason": "wrong Anna", "digest": digest_of(op, page)}, follow=True)
-    told = text_of(reply)
-    assert "Undone: 1 memory is released, 1 value is restored. 2 changes are kept." in told
-    assert "Undone now by operator, except for later changes" in told
+    got = text_of(reply)
+    assert "Undone: 1 memory is released, 1 value is restored. 2 changes are kept." in got
+    assert "Undone now by operator, except for later changes" in got
     event = AuditEvent.objects.get(action="conversation_undone")
     assert (event.actor, event.reason) == ("user:operator", "wrong Anna")
     # The undo of the run brings the topic back and not the value, so it is not offered as the undo of all this.
@@ -292,9 +292,9 @@ def test_a_study_shows_how_far_it_is_and_is_stopped_and_goes_on(op: Client, look
     turn = turn_begin(talk.row, message="(A text of 48,000 characters.)", model="small", now=timezone.now())
     ConversationTurn.objects.filter(pk=turn.pk).update(study=job, ended="done", reply="I study it.")
     page, study = f"/assistant/{talk.row.pk}/", f"/assistant/studies/{job.pk}/"
-    told, source = text_of(op.get(page)), op.get(page).content.decode()
-    assert "2 of 8 parts read, 3 memories created" in told
-    assert "It continues in 5 minutes" in told
+    got, source = text_of(op.get(page)), op.get(page).content.decode()
+    assert "2 of 8 parts read, 3 memories created" in got
+    assert "It continues in 5 minutes" in got
     assert f'hx-get="{study}" hx-trigger="every 2s"' in source
     assert f"/lookup/?q=kind:study%3A{job.pk}" in source
     assert '<noscript><meta http-equiv="refresh"' in source
@@ -324,8 +324,8 @@ def test_who_may_see_and_go_on(op: Client, looker: Client, administrator: Client
     # What others talk about is for those who oversee the store.
     assert looker.get(page).status_code == 404
     assert say(looker, "Hello").status_code == 403
-    told = text_of(administrator.get(page))
-    assert "Only operator can continue this conversation." in told
+    got = text_of(administrator.get(page))
+    assert "Only operator can continue this conversation." in got
     assert "<textarea" not in administrator.get(page).content.decode()
     assert client_part(administrator, conversation, "Me too").status_code == 404
     assert looker.get(f"{page}undo/").status_code == 403

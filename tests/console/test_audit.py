@@ -165,7 +165,7 @@ def test_changes_are_counted_by_kind_and_person_with_links(looker: Client, agent
     assert "<html" in looker.get("/audit/summary/").content.decode()
 
 
-def test_people_agents_and_automatic_runs_are_told_apart(looker: Client, db: None) -> None:
+def test_people_agents_and_automatic_runs_are_reported_apart(looker: Client, db: None) -> None:
     # The last is an agent of the demo, which has no key.
     for actor in ("user:admin", "terminal", "system", "rule keep decisions", "key:tour agent", "key:other", "planner"):
         AuditEvent.objects.create(at=timezone.now(), actor=actor, action="noted", scope="/t")

@@ -33,36 +33,36 @@ def test_all_that_match_are_planned_restored_and_undone(op: Client, operator: Ca
     page = posted(op, "restore", [], all="archived", scope="/team")
     (address, _status) = page.redirect_chain[0]
     assert address.startswith("/runs/")
-    told = page.content.decode()
-    assert "It would restore 70." in told
-    assert "Apply: 70 memories" in told
+    got = page.content.decode()
+    assert "It would restore 70." in got
+    assert "Apply: 70 memories" in got
     assert dump(*JOURNALS, "django_session") == before
     archive(operator, topics_make(operator, 1, scope="/team"))
     counted()
     late = dump(*JOURNALS, "django_session")
 
-    told = op.post(f"{address}apply/", {"reason": "by the test"}, follow=True).content.decode()
-    assert "Restored 70." in told
+    got = op.post(f"{address}apply/", {"reason": "by the test"}, follow=True).content.decode()
+    assert "Restored 70." in got
     assert set(Vitality.objects.filter(live=True).values_list("topic_id", flat=True)) == set(map(uuid.UUID, made))
     assert AuditEvent.objects.filter(action="restored", reason="by the test", actor="user:operator").count() == 70
-    (undo,) = re.findall(r'action="(/undo/[^"]+)"', told)
+    (undo,) = re.findall(r'action="(/undo/[^"]+)"', got)
     again = op.post(undo, {"next": address}, follow=True)
     assert "Undone: 70 memories became archived again." in again.content.decode()
     counted()
     assert dump(*JOURNALS, "django_session") == late
 
 
-def test_what_cannot_be_changed_is_left_out_and_told(op: Client, operator: Caller) -> None:
+def test_what_cannot_be_changed_is_left_out_and_reported(op: Client, operator: Caller) -> None:
     archived, active = operator.remember("The harbor"), operator.remember("The bakery")
     archive(operator, [archived])
-    told = posted(op, "restore", [archived, active, str(uuid.UUID(int=5)), archived]).content.decode()
-    assert "1 memory is restored." in told
-    assert "It is neither archived nor released: 1." in told
-    assert "This memory does not exist: 1." in told
+    got = posted(op, "restore", [archived, active, str(uuid.UUID(int=5)), archived]).content.decode()
+    assert "1 memory is restored." in got
+    assert "It is neither archived nor released: 1." in got
+    assert "This memory does not exist: 1." in got
     assert Vitality.objects.filter(live=True).count() == 2
-    told = posted(op, "restore", [active]).content.decode()
-    assert "1 memory is skipped." in told
-    assert "undo/" not in told
+    got = posted(op, "restore", [active]).content.decode()
+    assert "1 memory is skipped." in got
+    assert "undo/" not in got
 
 
 def test_an_undo_leaves_alone_what_was_changed_since_and_says_why(op: Client, operator: Caller) -> None:
@@ -70,8 +70,8 @@ def test_an_undo_leaves_alone_what_was_changed_since_and_says_why(op: Client, op
     archive(operator, [one, other])
     (undo,) = re.findall(r'action="(/undo/[^"]+)"', posted(op, "restore", [one, other]).content.decode())
     operator.post(f"/v1/topics/{other}/pin", {}).ok()
-    told = op.post(undo, follow=True).content.decode()
-    assert "1 memory became archived again. 1 memory has changed since and was skipped: It was pinned since." in told
+    got = op.post(undo, follow=True).content.decode()
+    assert "1 memory became archived again. 1 memory has changed since and was skipped: It was pinned since." in got
 
 
 def test_an_undo_leads_to_no_other_site(op: Client, operator: Caller) -> None:
@@ -93,7 +93,7 @@ def test_a_reader_cannot_restore_anything(looker: Client, operator: Caller) -> N
     assert Topic.objects.get().rung == 3
 
 
-def test_what_cannot_be_read_changes_nothing_and_is_told(op: Client, operator: Caller) -> None:
+def test_what_cannot_be_read_changes_nothing_and_is_reported(op: Client, operator: Caller) -> None:
     operator.remember("one")
     for wanted in ({"topic": "7"}, {}, {"all": "archived", "since": "yesterday"}, {"all": "unknown"}):
         assert op.post("/bulk/archive/", wanted).status_code == 400, wanted
@@ -112,7 +112,7 @@ def test_more_than_can_be_changed_at_once_is_refused_with_a_sentence(
 
 def test_a_change_costs_the_same_for_10_and_for_200_topics(op: Client, operator: Caller) -> None:
     costs = []
-    # The first change also reads that somebody was there today.
+    # The first change also reads that someone was there today.
     for number in (1, 10, 200):
         topics = topics_make(operator, number)
         now = timezone.now().isoformat()

@@ -86,7 +86,7 @@ def test_each_meaning_has_its_own_colour(colours: dict[str, Colour]) -> None:
 
 
 @pytest.mark.parametrize("sight", SIGHT)
-def test_the_rungs_are_told_apart_with_any_sight(colours: dict[str, Colour], sight: str) -> None:
+def test_the_rungs_are_reported_apart_with_any_sight(colours: dict[str, Colour], sight: str) -> None:
     pairs = itertools.combinations(RUNGS, 2)
     found = {(one, other): distance(colours[one], colours[other], sight) for one, other in pairs}
     assert not {pair: far for pair, far in found.items() if far < LEAST_DISTANCE}

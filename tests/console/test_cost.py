@@ -23,7 +23,7 @@ from memory.jobs import tasks
 from memory.models import ForgetAction, ForgetRun
 from tests.cast import Caller
 from tests.console.crowd import Crowd, crowd_make
-from tests.console.people import Statements, account_make, body_of, client_of, statements_told
+from tests.console.people import Statements, account_make, body_of, client_of, statements_reported
 from tests.console.table import Address, addresses
 
 # More than a page of a list.
@@ -102,14 +102,14 @@ def asked(client: Client, address: Address, crowd: Crowd, query: dict[str, str],
     if not warm:
         # The first time, what lives for as long as the process is made.
         body_of(client.get(url, headers=headers))
-    with statements_told() as told:
+    with statements_reported() as got:
         reply = client.get(url, headers=headers)
         body_of(reply)
     assert reply.status_code == EXPECTED.get(address.name, 200), f"{url}: {reply.status_code}"
     assert "HX-Redirect" not in reply.headers, url
     # With real ids in the addresses: looking changes nothing.
-    assert not told.written, f"{url}: writes {told.written}"
-    return told
+    assert not got.written, f"{url}: writes {got.written}"
+    return got
 
 
 def asking() -> Iterator[tuple[str, Address, dict[str, str]]]:

@@ -54,16 +54,16 @@ def live(*topic_ids: uuid.UUID) -> list[bool]:
 
 
 def test_an_empty_page_says_what_is_in_force_and_what_to_do(op: Client, looker: Client) -> None:
-    told = text_of(op.get("/duplicates/"))
-    assert "No open pairs" in told
-    assert "92.0% alike" in told
-    assert "Pairs that are found wait here for a decision." in told
-    assert "Find duplicates" in told
+    got = text_of(op.get("/duplicates/"))
+    assert "No open pairs" in got
+    assert "92.0% alike" in got
+    assert "Pairs that are found wait here for a decision." in got
+    assert "Find duplicates" in got
     assert "Find duplicates" not in text_of(looker.get("/duplicates/"))
     assert "No pair matches" in text_of(op.get("/duplicates/?state=merged"))
 
 
-def test_where_nobody_looks_the_empty_page_says_so(op: Client, operator: Caller) -> None:
+def test_where_no_one_looks_the_empty_page_says_so(op: Client, operator: Caller) -> None:
     policy_put(operator, duplicates_mode="off")
     assert "Duplicate detection is off" in text_of(op.get("/duplicates/"))
 
@@ -81,12 +81,12 @@ def test_a_pair_is_listed_with_both_texts_and_what_differs_is_marked_in_words(op
 def test_what_holds_a_pair_is_said_in_a_sentence(op: Client, operator: Caller) -> None:
     pair = pair_make(operator, PILLS, MORE)
     for address in ("/duplicates/", f"/duplicates/{pair.pk}/"):
-        told = text_of(op.get(address))
-        assert "differs" in told
-        assert "50" in told
-        assert "100" in told
-    assert "Differences that matter" in told
-    assert "Merge anyway" in told
+        got = text_of(op.get(address))
+        assert "differs" in got
+        assert "50" in got
+        assert "100" in got
+    assert "Differences that matter" in got
+    assert "Merge anyway" in got
 
 
 def test_the_page_of_a_pair_says_what_a_merge_would_do(op: Client, operator: Caller) -> None:
@@ -95,11 +95,11 @@ def test_the_page_of_a_pair_says_what_a_merge_would_do(op: Client, operator: Cal
     worker_turn()
     duplicates_find(None, now=timezone.now())
     pair = DuplicatePair.objects.get()
-    told = text_of(op.get(f"/duplicates/{pair.pk}/"))
-    assert "What a merge would do" in told
-    assert "rating" in told
-    assert told.count("none") >= 2
-    assert "only in the newer: parsley" in told
+    got = text_of(op.get(f"/duplicates/{pair.pk}/"))
+    assert "What a merge would do" in got
+    assert "rating" in got
+    assert got.count("none") >= 2
+    assert "only in the newer: parsley" in got
 
 
 def test_a_merge_leads_to_the_next_pair_and_its_undo_is_whole(op: Client, operator: Caller) -> None:
@@ -110,12 +110,12 @@ def test_a_merge_leads_to_the_next_pair_and_its_undo_is_whole(op: Client, operat
     reply = op.post(f"/duplicates/{first.pk}/merge/", {"reason": "the same soup"}, follow=True)
 
     assert reply.redirect_chain == [(f"/duplicates/{second.pk}/", 302)]
-    told = reply.content.decode()
-    assert "the newer memory has the content of both." in told
+    got = reply.content.decode()
+    assert "the newer memory has the content of both." in got
     first.refresh_from_db()
     assert (first.state, first.reason, first.decided_by) == ("merged", "the same soup", "user:operator")
     assert sorted(live(first.one_id, first.other_id)) == [False, True]
-    (undo,) = re.findall(r'action="(/undo/[^"]+)"', told)
+    (undo,) = re.findall(r'action="(/undo/[^"]+)"', got)
     again = op.post(undo, {"next": "/duplicates/"}, follow=True)
     assert "memories became separate again" in again.content.decode()
     counted()
@@ -141,8 +141,8 @@ def test_an_undo_after_one_of_them_has_changed_touches_nothing_and_says_why(op: 
     op.post(f"/duplicates/{pair.pk}/merge/", {"reason": ""})
     survivor = next(topic for topic in (pair.one_id, pair.other_id) if live(topic) == [True])
     operator.patch(f"/v1/topics/{survivor}", {"title": "Orange soup"}).ok()
-    told = text_of(op.post(f"/duplicates/{pair.pk}/undo/", {"reason": ""}, follow=True))
-    assert "Nothing was undone" in told
+    got = text_of(op.post(f"/duplicates/{pair.pk}/undo/", {"reason": ""}, follow=True))
+    assert "Nothing was undone" in got
     assert live(survivor) == [True]
     assert sorted(live(pair.one_id, pair.other_id)) == [False, True]
 
@@ -157,25 +157,25 @@ def test_the_run_of_a_merge_previews_what_its_undo_does(op: Client, operator: Ca
     assert Topic.objects.get(pk=pair.survivor_id).vitality.retrieval_count
     # A retrieval is no obstacle, and the preview changes nothing.
     before = dump("django_session")
-    told = op.get(page)
-    assert ("2 memories restored" in text_of(told), 'name="reason"' in told.content.decode()) == (True, True)
+    got = op.get(page)
+    assert ("2 memories restored" in text_of(got), 'name="reason"' in got.content.decode()) == (True, True)
     assert dump("django_session") == before
     operator.patch(f"/v1/topics/{pair.survivor_id}", {"title": "Orange soup"}).ok()
-    told = op.get(page)
-    assert ("0 memories restored" in text_of(told), 'name="reason"' in told.content.decode()) == (True, False)
+    got = op.get(page)
+    assert ("0 memories restored" in text_of(got), 'name="reason"' in got.content.decode()) == (True, False)
     operator.post(f"/v1/runs/{pair.run_id}/undo").ok()
     assert sorted(live(pair.one_id, pair.other_id)) == [False, True]
 
 
 def test_both_are_kept_and_the_notice_takes_it_back(op: Client, operator: Caller) -> None:
     pair = pair_make(operator, PILLS, MORE)
-    told = op.post(f"/duplicates/{pair.pk}/keep/", {"reason": "two doses"}, follow=True).content.decode()
-    assert "Kept both of" in told
+    got = op.post(f"/duplicates/{pair.pk}/keep/", {"reason": "two doses"}, follow=True).content.decode()
+    assert "Kept both of" in got
     pair.refresh_from_db()
     assert pair.state == "kept"
     duplicates_find(None, now=timezone.now())
     assert not DuplicatePair.objects.filter(state="open").exists()
-    assert f'action="/duplicates/{pair.pk}/undo/"' in told
+    assert f'action="/duplicates/{pair.pk}/undo/"' in got
     op.post(f"/duplicates/{pair.pk}/undo/", {"next": "/duplicates/"})
     pair.refresh_from_db()
     assert pair.state == "open"
@@ -184,17 +184,17 @@ def test_both_are_kept_and_the_notice_takes_it_back(op: Client, operator: Caller
 def test_the_newer_replaces_the_older(op: Client, operator: Caller, agent: Caller) -> None:
     pair = pair_make(operator, PILLS, MORE)
     older, newer = sorted((pair.one, pair.other), key=lambda topic: topic.updated_at)
-    told = op.post(f"/duplicates/{pair.pk}/supersede/", {"reason": ""}, follow=True).content.decode()
-    assert "Superseded" in told
+    got = op.post(f"/duplicates/{pair.pk}/supersede/", {"reason": ""}, follow=True).content.decode()
+    assert "Superseded" in got
     found = agent.found("Sumatriptan")
     assert str(newer.pk) in found
     assert str(older.pk) not in found
-    (undo,) = re.findall(r'action="(/undo/[^"]+)"', told)
+    (undo,) = re.findall(r'action="(/undo/[^"]+)"', got)
     op.post(undo)
     assert {str(older.pk), str(newer.pk)} <= set(agent.found("Sumatriptan"))
 
 
-def test_who_comes_second_is_told_that_it_is_decided(op: Client, operator: Caller) -> None:
+def test_who_comes_second_is_reported_that_it_is_decided(op: Client, operator: Caller) -> None:
     pair = pair_make(operator, *TWICE)
     op.post(f"/duplicates/{pair.pk}/merge/", {"reason": ""})
     runs = ForgetRun.objects.count()
@@ -244,9 +244,9 @@ def test_many_are_merged_after_a_page_that_says_which_and_which_not(op: Client, 
     unknown = uuid.UUID(int=5)
     query = f"pair={soup.pk}&pair={pills.pk}&pair={unknown}&pair={soup.pk}"
     page = op.get(f"/duplicates/merge/?{query}").content.decode()
-    told = html.unescape(page)
-    assert "Merge 1 pair<" in told
-    assert told.count("Unchanged: 1.") == 2
+    got = html.unescape(page)
+    assert "Merge 1 pair<" in got
+    assert got.count("Unchanged: 1.") == 2
 
     said = {name: hidden(page, name) for name in ("pairs", "seen_at")}
     done = op.post("/duplicates/merge/", {**said, "next": "/duplicates/", "reason": "twice"}, follow=True)
@@ -264,13 +264,13 @@ def test_all_that_match_means_what_waits_without_differences(op: Client, operato
     assert "No pair was selected" in op.get("/duplicates/merge/?all=1&held=perhaps").content.decode()
 
 
-def test_a_pair_that_changes_while_somebody_looks_is_left_alone(op: Client, operator: Caller) -> None:
+def test_a_pair_that_changes_while_someone_looks_is_left_alone(op: Client, operator: Caller) -> None:
     soup = pair_make(operator, *TWICE)
     page = op.get(f"/duplicates/merge/?pair={soup.pk}").content.decode()
     said = {name: hidden(page, name) for name in ("pairs", "seen_at")}
     operator.patch(f"/v1/topics/{soup.one_id}", {"summary": "Thirty minutes."}).ok()
-    told = text_of(op.post("/duplicates/merge/", {**said, "reason": ""}, follow=True))
-    assert "1 pair was skipped." in told
+    got = text_of(op.post("/duplicates/merge/", {**said, "reason": ""}, follow=True))
+    assert "1 pair was skipped." in got
     assert live(soup.one_id, soup.other_id) == [True, True]
 
 
@@ -282,7 +282,7 @@ def test_what_cannot_be_read_merges_nothing(op: Client, operator: Caller) -> Non
     assert op.get("/duplicates/merge/?pair=7").status_code == 400
 
 
-def test_somebody_looks_now_and_is_told_what_was_found(op: Client, operator: Caller) -> None:
+def test_someone_looks_now_and_is_reported_what_was_found(op: Client, operator: Caller) -> None:
     for title, summary in (SOUP, AGAIN):
         operator.remember(title, summary=summary, scope=KITCHEN)
     reply = op.post("/duplicates/look/", {"scope": "/home"}, follow=True)
@@ -296,8 +296,8 @@ def test_a_long_look_is_left_to_the_worker(op: Client, operator: Caller, monkeyp
     monkeypatch.setattr("memory.console.pages.duplicates.LOOKED_AT_ONCE", 1)
     for title, summary in (SOUP, AGAIN):
         operator.remember(title, summary=summary, scope=KITCHEN)
-    told = text_of(op.post("/duplicates/look/", {"scope": ""}, follow=True))
-    assert "2 memories are not compared yet. The worker compares them" in told
+    got = text_of(op.post("/duplicates/look/", {"scope": ""}, follow=True))
+    assert "2 memories are not compared yet. The worker compares them" in got
     assert [job.func() for job in OrmQ.objects.all()].count("memory.jobs.tasks.duplicates_search") == 1
 
 

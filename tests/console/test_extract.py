@@ -24,20 +24,20 @@ def sent(client: Client, content: str = PLAIN, to: str = "/extract/store/", **me
 
 
 def test_the_empty_page_says_what_to_do_and_whether_a_model_is_asked(op: Client) -> None:
-    told = text_of(op.get("/extract/"))
-    assert "No extractions yet" in told
-    assert "Extract and store" in told
+    got = text_of(op.get("/extract/"))
+    assert "No extractions yet" in got
+    assert "Extract and store" in got
 
 
 def test_a_reader_may_look_and_looking_stores_nothing(looker: Client) -> None:
     before = {table: count for table, count in store_rows().items() if "session" not in table}
     reply = sent(looker, to="/extract/")
-    told = text_of(reply)
+    got = text_of(reply)
     assert reply.status_code == 200
-    assert all(fact in told for fact in PLAIN_FACTS)
-    assert "3 facts: 3 new, 0 known" in told
-    assert "1 question" in told
-    assert "Store 3 new facts" not in told
+    assert all(fact in got for fact in PLAIN_FACTS)
+    assert "3 facts: 3 new, 0 known" in got
+    assert "1 question" in got
+    assert "Store 3 new facts" not in got
     assert {table: count for table, count in store_rows().items() if "session" not in table} == before
     assert sent(looker).status_code == 403
 
@@ -46,10 +46,10 @@ def test_storing_leads_to_the_facts(op: Client) -> None:
     reply = sent(op, scope="/user/anna", kind="note")
     job = ExtractionJob.objects.get()
     assert reply.headers["Location"] == f"/extract/{job.pk}/"
-    told = text_of(op.get(f"/extract/{job.pk}/"))
-    assert "3 facts stored" in told
-    assert "Anna Berg lives in Oslo and works at Telenor" in told
-    assert "/user/anna" in told
+    got = text_of(op.get(f"/extract/{job.pk}/"))
+    assert "3 facts stored" in got
+    assert "Anna Berg lives in Oslo and works at Telenor" in got
+    assert "/user/anna" in got
     assert set(Topic.objects.filter(kind="note").values_list("scope__path", flat=True)) == {"/user/anna"}
     assert "1 text" in text_of(op.get("/extract/count/"))
 
@@ -62,18 +62,18 @@ def test_what_is_known_is_marked_and_named(op: Client) -> None:
     sent(op, f"{PLAIN}\nAnna Berg plays chess.")
     job = ExtractionJob.objects.order_by("-created_at").first()
     assert job is not None
-    told = text_of(op.get(f"/extract/{job.pk}/?show=known"))
-    assert "3 more were known already" in told
-    assert "Anna Berg lives in Oslo and works at Telenor." in told
+    got = text_of(op.get(f"/extract/{job.pk}/?show=known"))
+    assert "3 more were known already" in got
+    assert "Anna Berg lives in Oslo and works at Telenor." in got
 
 
 def test_a_long_text_is_the_workers_and_shows_how_far_it_is(op: Client) -> None:
     sent(op, long_text(15_000))
     job = ExtractionJob.objects.get()
     page = f"/extract/{job.pk}/"
-    told = op.get(page).content.decode()
-    assert f'<progress max="{job.segments}" value="0"' in told
-    assert '<noscript><meta http-equiv="refresh" content="3"></noscript>' in told
+    got = op.get(page).content.decode()
+    assert f'<progress max="{job.segments}" value="0"' in got
+    assert '<noscript><meta http-equiv="refresh" content="3"></noscript>' in got
     part = op.get(f"{page}progress/", headers={"HX-Request": "true"})
     assert "HX-Refresh" not in part.headers
     tasks.extraction_continue(str(job.pk))
@@ -89,8 +89,8 @@ def test_a_text_can_be_stopped_and_what_is_stored_stays(op: Client, looker: Clie
     sent(op, long_text(15_000))
     page = f"/extract/{ExtractionJob.objects.get().pk}/"
     assert looker.post(f"{page}cancel/").status_code == 403
-    told = text_of(op.post(f"{page}cancel/", follow=True))
-    assert "Stopped." in told
+    got = text_of(op.post(f"{page}cancel/", follow=True))
+    assert "Stopped." in got
     assert op.post(f"{page}cancel/").status_code == 409
 
 

@@ -58,7 +58,7 @@ def test_a_list_says_what_would_go_and_why_and_changes_nothing(op: Client, opera
     assert not ForgetRun.objects.exists()
 
 
-def test_a_query_finds_whom_it_names_and_nobody_whose_name_only_begins_so(op: Client, operator: Caller) -> None:
+def test_a_query_finds_whom_it_names_and_no_one_whose_name_only_begins_so(op: Client, operator: Caller) -> None:
     one = operator.remember("Contact", summary="Write to ann@example.org about the lease.")
     other = operator.remember("Contact", summary="Write to ann@example.org.uk about the roof.")
     said = body_of(op.get(listed(op, query="ann@example.org")))
@@ -208,7 +208,7 @@ def test_an_expired_list_takes_no_yes(op: Client, operator: Caller) -> None:
     assert not released(one)
 
 
-def test_nobody_says_yes_to_the_list_of_somebody_else(op: Client, operator: Caller) -> None:
+def test_no_one_says_yes_to_the_list_of_someone_else(op: Client, operator: Caller) -> None:
     one = operator.remember("one", topic_kind="draft")
     olga = client_of(account_make("operator", name="olga"))
     page = listed(op, kinds="draft")
@@ -294,7 +294,7 @@ def test_a_topic_that_says_more_than_what_is_meant_keeps_the_rest_and_the_page_s
     assert Topic.objects.exclude(pk=one).get().summary == "The gardener comes on Mondays."
 
 
-def test_what_a_topic_names_beside_the_address_that_was_asked_for_is_told(op: Client, operator: Caller) -> None:
+def test_what_a_topic_names_beside_the_address_that_was_asked_for_is_reported(op: Client, operator: Caller) -> None:
     operator.remember("Lease", summary="Write to ann@example.org, or to bob@example.org.")
     assert "also names bob@example.org" in text_of(op.get(listed(op, query="ann@example.org")))
 

@@ -1,4 +1,4 @@
-"""What all pages have in common: refusals that look like pages, ways back, and answers that are told apart."""
+"""What all pages have in common: refusals that look like pages, ways back, and answers that are shown apart."""
 
 from django.test import Client
 from django.utils import timezone
@@ -20,8 +20,8 @@ def test_an_address_that_takes_forms_only_says_so_on_a_page(op: Client) -> None:
 
 
 def test_an_address_that_does_not_exist_has_a_page_of_ours(looker: Client, anonymous: Client) -> None:
-    for somebody in (looker, anonymous):
-        reply = somebody.get("/nothing/here/")
+    for someone in (looker, anonymous):
+        reply = someone.get("/nothing/here/")
         assert reply.status_code == 404
         assert "There is no page at this address." in reply.content.decode()
 
@@ -71,7 +71,7 @@ def test_the_undo_of_changes_by_hand_takes_back_no_run_of_forgetting(op: Client,
     assert ForgetRun.objects.get(pk=made.pk).status == "done"
 
 
-def test_somebody_who_lost_the_role_sees_a_refusal_and_not_a_circle(db: None) -> None:
+def test_someone_who_lost_the_role_sees_a_refusal_and_not_a_circle(db: None) -> None:
     client = client_of(account_make("reader"))
     StoreRole.objects.all().delete()
 

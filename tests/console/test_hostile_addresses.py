@@ -1,4 +1,4 @@
-"""Addresses that nobody wrote in good faith: every page that answers GET, with bad values for each thing it reads.
+"""Addresses that no one wrote in good faith: every page that answers GET, with bad values for each thing it reads.
 
 What a page reads of its address is not listed here but found by watching it, so a new page or filter is tried too.
 """
@@ -28,7 +28,7 @@ from tests.console.table import QUERIES, Address, addresses
 pytestmark = pytest.mark.django_db
 
 DRAFTED = ("salience", "salience_effect", "salience_affected", "salience_affected_count", "salience_backtest")
-# Pages that take the whole of their address at once, so that nobody sees what they read of it.
+# Pages that take the whole of their address at once, so that no one sees what they read of it.
 WHOLE = {
     "lookup_agent": tuple(AgentForm.base_fields),
     "policy_edit": MEMBERS,
@@ -123,10 +123,10 @@ def test_what_a_page_reads_of_its_address_is_found(looker: Client, monkeypatch: 
 
 
 def test_no_address_breaks_a_page(address: Address, crowd: Crowd, monkeypatch: pytest.MonkeyPatch) -> None:
-    somebody = accounts_with_stores().get(pk=account_make("administrator").pk)
-    client = client_of(somebody, raise_request_exception=False)
+    someone = accounts_with_stores().get(pk=account_make("administrator").pk)
+    client = client_of(someone, raise_request_exception=False)
     # Who asks is the same for all of them, and reading it each time was a fifth of what they cost.
-    monkeypatch.setattr("django.contrib.auth.middleware.get_user", lambda _request: somebody)
+    monkeypatch.setattr("django.contrib.auth.middleware.get_user", lambda _request: someone)
     url = address.path(**crowd.given(address.arguments))
     given = {name: quote(value) for name, value in QUERIES.get(address.name, {}).items()}
     query = "&".join(f"{name}={value}" for name, value in given.items())

@@ -212,9 +212,9 @@ def test_an_order_of_a_long_list_reads_an_index(name: str, sort: str, looker: Cl
     make(agent)
     table = rows().model._meta.db_table
     for asked in (sort, f"-{sort}"):
-        with CaptureQueriesContext(connection) as told:
+        with CaptureQueriesContext(connection) as got:
             looker.get(address_of(page), {"sort": asked})
-        (sql,) = [each["sql"] for each in told if f'FROM "{table}"' in each["sql"] and each["sql"].endswith("LIMIT 51")]
+        (sql,) = [each["sql"] for each in got if f'FROM "{table}"' in each["sql"] and each["sql"].endswith("LIMIT 51")]
         with connection.cursor() as cursor:
             for way in ("seqscan", "bitmapscan"):
                 cursor.execute(f"SET LOCAL enable_{way} = off")

@@ -27,7 +27,7 @@ from memory.predicates.search_text import search_narrow, search_parse
 from memory.predicates.tree import AllOf, AnyOf, Comparison, Not, Phrase, Predicate, Word, all_of, any_of
 from memory.recall import search
 from tests.cast import Caller, Clock, principal_like, worker_turn
-from tests.console.people import body_of, codes_of, posted, statements_of, statements_told
+from tests.console.people import body_of, codes_of, posted, statements_of, statements_reported
 from tests.generated import examples
 from tests.predicates.typed import typed
 
@@ -187,10 +187,10 @@ def test_a_search_leaves_no_trace_and_reinforces_nothing(looker: Client, agent: 
     worker_turn()
     before = Vitality.objects.values().get(pk=topic)
     journal = AuditEvent.objects.count()
-    with statements_told() as told:
+    with statements_reported() as got:
         for path in ("/lookup/", "/lookup/count/", "/lookup/agent/", "/lookup/export.csv"):
             body_of(looker.get(path, {"q": "kettle"}))
-    assert told.written == set()
+    assert got.written == set()
     worker_turn()
     assert not AccessLog.objects.exists()
     assert AuditEvent.objects.count() == journal

@@ -23,30 +23,30 @@ def text_of(client: Client, address: str, **options: Any) -> str:
     return html.unescape(reply.content.decode())
 
 
-def told(client: Client) -> str:
+def got(client: Client) -> str:
     return text_of(client, "/model/")
 
 
 def test_without_a_model_nothing_leaves_and_the_page_says_so(looker: Client) -> None:
-    page = told(looker)
+    page = got(looker)
     assert "Nothing leaves this machine." in page
     assert "No model is configured" in page
     assert "MEMSTATE_LLM_MODEL" in page
     assert "/model/reach/" not in page
 
 
-def test_every_purpose_is_told_with_what_happens_without_a_model(looker: Client) -> None:
-    page = told(looker)
+def test_every_purpose_is_reported_with_what_happens_without_a_model(looker: Client) -> None:
+    page = got(looker)
     for line in SENT.values():
         for words in line:
             assert words in page
 
 
-def test_a_model_elsewhere_is_told_with_its_host_and_without_a_secret(looker: Client, settings: Any) -> None:
+def test_a_model_elsewhere_is_reported_with_its_host_and_without_a_secret(looker: Client, settings: Any) -> None:
     settings.MEMSTATE_LLM_MODEL = "a-model"
     settings.MEMSTATE_LLM_BASE_URL = "https://user:hush@models.example:8443/v1?key=hush"
     settings.MEMSTATE_LLM_API_KEY = "hush-hush"
-    page = told(looker)
+    page = got(looker)
     assert "Some texts leave this machine." in page
     assert "models.example:8443" in page
     assert "set (not shown)" in page
@@ -55,29 +55,29 @@ def test_a_model_elsewhere_is_told_with_its_host_and_without_a_secret(looker: Cl
 
 
 def test_a_model_on_this_machine_takes_nothing_away(looker: Client, model: Model) -> None:
-    page = told(looker)
+    page = got(looker)
     assert "Nothing leaves this machine." in page
     assert model.url.removeprefix("http://").removesuffix("/v1") in page
     assert "on this machine" in page
-    # Looking at the page asks nobody; that comes after it, by its own address.
+    # Looking at the page asks no one; that comes after it, by its own address.
     assert model.asked == []
     assert 'hx-get="/model/reach/"' in page
 
 
-def test_a_remote_embedder_is_told(looker: Client, settings: Any) -> None:
+def test_a_remote_embedder_is_reported(looker: Client, settings: Any) -> None:
     settings.MEMSTATE_EMBEDDER = "openai"
     settings.MEMSTATE_EMBEDDING_MODEL = "an-embedder"
     settings.MEMSTATE_OPENAI_BASE_URL = "https://user:hush@vectors.example/v1"
-    page = told(looker)
+    page = got(looker)
     assert "Some texts leave this machine." in page
     assert "Texts and questions go to vectors.example to become vectors." in page
     assert "an-embedder" in page
     assert "hush" not in page
     settings.MEMSTATE_OPENAI_BASE_URL = "http://localhost:11434/v1"
-    assert "Nothing leaves this machine." in told(looker)
+    assert "Nothing leaves this machine." in got(looker)
     settings.MEMSTATE_EMBEDDER = "somebody.elses.Embedder"
-    assert "Some texts leave this machine." in told(looker)
-    assert "somebody.elses.Embedder, which is not a part of MemState" in told(looker)
+    assert "Some texts leave this machine." in got(looker)
+    assert "somebody.elses.Embedder, which is not a part of MemState" in got(looker)
 
 
 def test_whether_it_answers_is_asked_without_any_text(looker: Client, model: Model) -> None:
@@ -86,7 +86,7 @@ def test_whether_it_answers_is_asked_without_any_text(looker: Client, model: Mod
     assert "<h1>" not in part
     (asked,) = model.asked
     assert (asked.method, asked.path, asked.body) == ("GET", "/v1/models", {})
-    # Others who look within minutes are told the same.
+    # Others who look within minutes are shown the same.
     assert "<h1>" in text_of(looker, "/model/reach/")
     assert len(model.asked) == 1
 
@@ -108,7 +108,7 @@ def test_whether_it_answers_is_asked_without_any_text(looker: Client, model: Mod
         (server.huge(), "too long", False),
     ],
 )
-def test_whatever_the_endpoint_says_is_told_in_a_sentence(
+def test_whatever_the_endpoint_says_is_reported_in_a_sentence(
     looker: Client, model: Model, step: server.Step, said: str, well: bool
 ) -> None:
     model.lists(step)

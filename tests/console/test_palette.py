@@ -52,7 +52,7 @@ def test_places_tabs_and_actions_are_found_by_their_words(administrator: Client)
         assert administrator.get(address).status_code == 200, address
 
 
-def test_nobody_is_offered_what_the_role_does_not_allow(looker: Client, op: Client, administrator: Client) -> None:
+def test_no_one_is_offered_what_the_role_does_not_allow(looker: Client, op: Client, administrator: Client) -> None:
     offered = {client: set(found(client)) | set(found(client, "n")) for client in (looker, op, administrator)}
     beyond_reader = {"Pause forgetting", "New run", "Add a memory", "Import a file", "Runs › Pause"}
     beyond_operator = {"New key", "Invite a person", "New notification", "Settings › Notifications"}

@@ -200,7 +200,7 @@ def test_disabling_ends_the_sessions_for_good_and_enabling_gives_a_new_link(admi
     assert [action for _who, action, _why in journal()] == ["sign_in_link_made", "person_disabled", "person_enabled"]
 
 
-def test_nobody_changes_their_own_account_and_the_last_administrator_stays(administrator: Client) -> None:
+def test_no_one_changes_their_own_account_and_the_last_administrator_stays(administrator: Client) -> None:
     root = User.objects.get(username="administrator")
     for act, role in (("role", "reader"), ("state", "")):
         reply = change(administrator, root, act, role=role)

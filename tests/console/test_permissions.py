@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from memory.access.accounts import ROLES
-from tests.console.people import PEOPLE, account_make, client_of, statements_told
+from tests.console.people import PEOPLE, account_make, client_of, statements_reported
 from tests.console.table import METHODS, Address, addresses
 
 SAFE = ("GET", "HEAD", "OPTIONS")
@@ -25,7 +25,7 @@ def sessions(lasting: None) -> dict[str, str]:
 
 
 def entered(sessions: dict[str, str], who: str, **options: Any) -> Client:
-    """Return a new client in which somebody is signed in."""
+    """Return a new client in which someone is signed in."""
     client = Client(**options)
     if who in sessions:
         client.cookies[settings.SESSION_COOKIE_NAME] = sessions[who]
@@ -58,7 +58,7 @@ def each_declaration() -> list[Address]:
 
 
 @pytest.mark.parametrize("address", addresses(), ids=str)
-def test_nobody_without_the_role_changes_anything(address: Address, sessions: dict[str, str]) -> None:
+def test_no_one_without_the_role_changes_anything(address: Address, sessions: dict[str, str]) -> None:
     for who, method in dict.fromkeys(requests_at_the_limit(address)):
         answered(address, who, method, sessions)
 
@@ -77,7 +77,7 @@ def answered(address: Address, who: str, method: str, sessions: dict[str, str]) 
         client = client_of(User.objects.get(username=who), raise_request_exception=False)
     else:
         client = entered(sessions, who, raise_request_exception=False)
-    with statements_told() as told:
+    with statements_reported() as got:
         reply = client.generic(method, address.url())
         # A file is closed when all of it was read.
         b"".join(reply.streaming_content if reply.streaming else ())
@@ -90,17 +90,17 @@ def answered(address: Address, who: str, method: str, sessions: dict[str, str]) 
         # Signing in comes first, whatever was asked.
         assert reply.status_code == (405 if "anybody" in address.roles.values() else 302), where
         assert reply.status_code == 405 or reply.headers["Location"].startswith("/sign-in/"), where
-        assert not told.written, where
+        assert not got.written, where
     elif least is None:
         assert reply.status_code in ((403, 405) if who == "visitor" else (405,)), where
-        assert not told.written, where
+        assert not got.written, where
     elif who == "visitor" or ROLES.index(who) < ROLES.index(least):
         assert reply.status_code == 403, where
-        assert not told.written, where
+        assert not got.written, where
     else:
         assert reply.status_code not in (403, 405), where
         assert not reply.headers.get("Location", "").startswith("/sign-in/"), where
-        assert method not in SAFE or not told.written, f"{where}: writes {told.written}"
+        assert method not in SAFE or not got.written, f"{where}: writes {got.written}"
 
 
 def test_a_form_without_csrf_token_is_refused_at_each_address(sessions: dict[str, str]) -> None:
@@ -108,10 +108,10 @@ def test_a_form_without_csrf_token_is_refused_at_each_address(sessions: dict[str
     client = entered(sessions, "administrator", enforce_csrf_checks=True, raise_request_exception=False)
     for address, method in itertools.product(addresses(), ("POST", "DELETE")):
         headers = {"HX-Request": "true"} if method == "DELETE" else {}
-        with statements_told() as told:
+        with statements_reported() as got:
             reply = client.generic(method, address.url(), headers=headers)
         assert reply.status_code == 403, f"{method} {address.url()}: {reply.status_code}"
-        assert not told.written
+        assert not got.written
 
 
 @pytest.mark.django_db

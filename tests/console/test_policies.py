@@ -164,7 +164,7 @@ def test_what_is_no_scope_is_refused(looker: Client):
     assert (reply.status_code, codes_of(reply)) == (400, ["invalid-scope"])
 
 
-def test_the_next_run_is_told_and_none_while_the_mode_is_off(looker: Client):
+def test_the_next_run_is_reported_and_none_while_the_mode_is_off(looker: Client):
     saved(cron="0 5 * * *")
     assert re.search(r"Next run in \d+ (hour|minute)s?", page(looker, "/policies/at/"))
     saved("/user", mode="off")
@@ -308,7 +308,7 @@ EDIT = "/policies/at/?scope="
 RULES = "/policies/rules/?scope="
 STEP = "/policies/rules/effect/?scope="
 EFFECT = "/policies/edit/effect/?scope="
-# What the browser adds while somebody types.
+# What the browser adds while someone types.
 TYPING = {"HX-Request": "true", "HX-Target": "policy-tried"}
 
 
@@ -407,7 +407,7 @@ def test_a_save_without_a_reason_is_refused_and_what_was_typed_stays(op: Client)
     assert policies_current().numbers == {}
 
 
-def test_the_effect_of_a_draft_is_told_and_nothing_is_saved(agent: Caller, clock: Clock):
+def test_the_effect_of_a_draft_is_reported_and_nothing_is_saved(agent: Caller, clock: Clock):
     for number in range(3):
         agent.remember(f"tea {number}", scope="/user")
     clock.forward(days=60)
@@ -442,8 +442,8 @@ def test_a_preset_loaded_as_draft_and_saved_is_the_preset(op: Client):
         op.post(f"{EDIT}/user", {**draft, "reason": f"try {preset}"})
         shown = policy_show("/user")
         assert shown["preset"] == preset
-        told = {name: shown["effective"][name]["value"] for name in PRESETS[preset].values}
-        assert told == {
+        got = {name: shown["effective"][name]["value"] for name in PRESETS[preset].values}
+        assert got == {
             name: list(value) if isinstance(value, tuple) else value for name, value in PRESETS[preset].values.items()
         }
         # What is the operator's own and belongs to no design stays.
@@ -635,7 +635,7 @@ def test_the_form_of_a_shipped_rule_says_that_rule(name: str):
 # --- Two operators ---------------------------------------------------------------------------------------------------
 
 
-def test_the_second_of_two_operators_is_told_and_nothing_typed_is_lost(op: Client, administrator: Client):
+def test_the_second_of_two_operators_is_reported_and_nothing_typed_is_lost(op: Client, administrator: Client):
     saved(half_life_days=7, cron="0 5 * * *")
     mine, theirs = opened(op), opened(administrator)
     administrator.post(f"{EDIT}/", {**theirs, "half_life_days": "9", "mode": "review", "reason": "they were first"})

@@ -159,7 +159,7 @@ def test_the_former_address_leads_to_the_list_with_its_filter(looker: Client) ->
 
 def test_people_are_shown_and_found_by_their_names(op: Client, agent: Caller) -> None:
     agent.query("Where are the skis?")
-    # What the assistant asks for somebody is on record under the number of the account.
+    # What the assistant asks for someone is on record under the number of the account.
     AccessLog.objects.update(actor=f"user:{User.objects.get(username='operator').pk}")
     assert " operator " in rows(read(op, "/recalls/", actor="operator"))[0]
 

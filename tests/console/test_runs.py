@@ -1,4 +1,4 @@
-"""Runs at the console: from a dry run to the undo, held runs, progress, and what nobody may do."""
+"""Runs at the console: from a dry run to the undo, held runs, progress, and what no one may do."""
 
 import datetime as dt
 import json
@@ -68,8 +68,8 @@ def test_a_plan_is_read_and_applied_and_taken_back(op: Client, operator: Caller)
     page = words(body_of(step(op, run, "undo", reason="was better before")))
     assert "Undone: 3 memories became active again." in page
     assert rungs(operator, *topics) == ["active"] * 3
-    told = AuditEvent.objects.get(action="run_undone")
-    assert (told.actor, told.reason) == ("user:operator", "was better before")
+    got = AuditEvent.objects.get(action="run_undone")
+    assert (got.actor, got.reason) == ("user:operator", "was better before")
 
 
 def test_a_memory_is_kept_out_of_a_plan(op: Client, looker: Client, operator: Caller) -> None:
@@ -90,7 +90,7 @@ def test_a_memory_is_kept_out_of_a_plan(op: Client, looker: Client, operator: Ca
     assert operator.topic(kept)["pinned"]
 
 
-def test_a_compaction_is_told_on_every_page_of_it(op: Client, operator: Caller) -> None:
+def test_a_compaction_is_reported_on_every_page_of_it(op: Client, operator: Caller) -> None:
     policy_put(operator, compact=True, topic_count_soft_limit=0)
     topics = topics_make(operator, 4, days=400, title="Rain radar")
     run = planned(op)
@@ -106,7 +106,7 @@ def test_a_compaction_is_told_on_every_page_of_it(op: Client, operator: Caller) 
     assert "Undone: 4 memories became active again." in words(body_of(step(op, run, "undo")))
 
 
-def test_a_plan_for_approval_waits_until_somebody_approves_it(op: Client, operator: Caller) -> None:
+def test_a_plan_for_approval_waits_until_someone_approves_it(op: Client, operator: Caller) -> None:
     topics = topics_make(operator, 2, salience=0.01, scope="/shop")
     operator.remember("Elsewhere", salience=0.01)
 
@@ -157,7 +157,7 @@ def test_a_held_run_that_is_out_of_date_can_only_be_refused(op: Client, operator
     assert run.status == "refused"
 
 
-def test_who_applied_a_run_undoes_it_from_the_notice_and_nobody_else_does(
+def test_who_applied_a_run_undoes_it_from_the_notice_and_no_one_else_does(
     op: Client, administrator: Client, operator: Caller
 ) -> None:
     topics = topics_make(operator, 2, salience=0.01)

@@ -16,7 +16,7 @@ from django.test import Client
 
 from memory.models import ForgetRun, PolicyVersion, Topic
 from tests.cast import Caller, Clock
-from tests.console.people import body_of, codes_of, hidden, statements_of, statements_told
+from tests.console.people import body_of, codes_of, hidden, statements_of, statements_reported
 from tests.forgetting.shop import NOON, dump, policy_put, run, topics_make
 
 # Salience as stored decides, so that the numbers below are easy to follow.
@@ -335,9 +335,9 @@ def test_a_moved_threshold_takes_three_statements_however_many_policies_there_ar
     compared = {**DRAFT, "b-base_version": "1", "b-theta_summary": "0.3"}
     # A whole page also asks for the pauses, and for what waits.
     assert statements_of(lambda: looker.get("/salience/", compared)) == with_one + 2
-    with statements_told() as told:
+    with statements_reported() as got:
         looker.get("/salience/", DRAFT)
-    assert not told.written
+    assert not got.written
 
 
 def test_counts_over_several_policies_are_those_of_each_added_up(looker: Client, operator: Caller) -> None:

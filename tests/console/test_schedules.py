@@ -1,4 +1,4 @@
-"""Schedules at the console: what is told of worker, queue and times, and what an operator does with them."""
+"""Schedules at the console: what learns of worker, queue and times, and what an operator does with them."""
 
 import datetime as dt
 import re
@@ -65,7 +65,7 @@ def failure(**members: Any) -> Failure:
     )
 
 
-def test_schedules_are_told_in_words_with_their_next_time(looker: Client, operator: Caller) -> None:
+def test_schedules_are_reported_in_words_with_their_next_time(looker: Client, operator: Caller) -> None:
     policy_put(operator, "/shop", cron="30 4 * * 1", mode="review")
     page = text_of(looker.get("/runs/"))
     assert "every day at 03:00 UTC automatic in 15 hours" in page
@@ -108,7 +108,7 @@ def test_minutes_are_said_in_words() -> None:
     ]
 
 
-def test_the_worker_and_the_queue_are_told_and_refresh_themselves(looker: Client, db: None) -> None:
+def test_the_worker_and_the_queue_are_reported_and_refresh_themselves(looker: Client, db: None) -> None:
     WorkerHeartbeat.objects.update_or_create(name="worker", defaults={"seen_at": NOON - dt.timedelta(seconds=20)})
     tasks.upkeep_request()
     OrmQ.objects.update(lock=NOON - dt.timedelta(seconds=5))
@@ -141,8 +141,8 @@ def test_a_pause_survives_a_restart_until_it_is_resumed(op: Client, clock: Clock
     do(op, "shadow", "resume")
     assert schedule("shadow").repeats == -1
     assert schedule("shadow").next_run == NOON + dt.timedelta(days=2)
-    told = AuditEvent.objects.filter(action__startswith="schedule_").order_by("id")
-    assert [(each.action, each.actor, each.reason) for each in told] == [
+    got = AuditEvent.objects.filter(action__startswith="schedule_").order_by("id")
+    assert [(each.action, each.actor, each.reason) for each in got] == [
         ("schedule_paused", "user:operator", "for the test"),
         ("schedule_resumed", "user:operator", "for the test"),
     ]
@@ -170,8 +170,8 @@ def test_run_now_queues_the_job_and_leaves_a_row_in_the_journal(op: Client, oper
     assert "Scheduled run is queued." in text_of(do(op, "forget /shop", "run"))
 
     assert queued() == [("memory.jobs.tasks.tidy", ()), ("memory.jobs.tasks.forget_scheduled", ("/shop",))]
-    told = AuditEvent.objects.filter(action="schedule_run").order_by("id")
-    assert [(each.scope, each.actor, each.reason) for each in told] == [
+    got = AuditEvent.objects.filter(action="schedule_run").order_by("id")
+    assert [(each.scope, each.actor, each.reason) for each in got] == [
         ("/", "user:operator", "for the test"),
         ("/shop", "user:operator", "for the test"),
     ]
@@ -194,7 +194,7 @@ def test_the_schedule_of_a_policy_is_paused_in_the_policy(op: Client, operator: 
     assert not AuditEvent.objects.filter(action__startswith="schedule_").exists()
 
 
-def test_a_failed_job_is_told_with_its_error_and_tried_again(op: Client, db: None) -> None:
+def test_a_failed_job_is_reported_with_its_error_and_tried_again(op: Client, db: None) -> None:
     failed = failure()
     OrmQ.objects.all().delete()
 
@@ -219,7 +219,7 @@ def test_a_study_is_tried_again_without_the_turn_that_counts_as_taken(op: Client
     assert queued() == [("memory.jobs.tasks.study_continue", (job_id,))]
 
 
-def test_a_job_of_somebody_else_is_shown_and_not_called(op: Client, db: None) -> None:
+def test_a_job_of_someone_else_is_shown_and_not_called(op: Client, db: None) -> None:
     failed = failure(func="os.system", args=("true",))
     foreign = Schedule.objects.create(name="foreign", func="os.system", args="'true'", schedule_type="D", next_run=NOON)
     OrmQ.objects.all().delete()

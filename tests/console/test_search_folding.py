@@ -8,7 +8,7 @@ from django.test import Client
 from tests.cast import Caller
 from tests.console.people import body_of
 
-# A text, and a part of it as somebody else would type it.
+# A text, and a part of it as someone else would type it.
 TEXTS = [
     ("Mara meets Jon at the Café Zentral.", "cafe zentral"),
     ("Mara meets Jon at the Cafe Zentral.", "café zentral"),

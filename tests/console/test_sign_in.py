@@ -42,7 +42,7 @@ def sign_in(client: Client, name: str, password: str = PASSWORD, **more: str) ->
 # --- Getting in ---
 
 
-def test_signing_in_leads_to_the_home_or_to_where_somebody_wanted_to_go() -> None:
+def test_signing_in_leads_to_the_home_or_to_where_someone_wanted_to_go() -> None:
     account_make("reader", password=PASSWORD)
     assert sign_in(Client(), "reader").headers["Location"] == "/"
 
@@ -66,7 +66,7 @@ def test_what_a_form_was_about_is_not_sent_again_after_signing_in() -> None:
     assert Client().post("/account/", {}).headers["Location"] == "/sign-in/?next=%2F"
 
 
-def test_a_wrong_password_is_told_without_telling_whether_the_name_exists() -> None:
+def test_a_wrong_password_is_reported_without_telling_whether_the_name_exists() -> None:
     account_make("reader", password=PASSWORD)
     known = sign_in(Client(), "reader", "wrong").content.decode()
     unknown = sign_in(Client(), "nobody-here", "wrong").content.decode()
@@ -158,7 +158,7 @@ def test_at_most_two_passwords_are_compared_at_a_time(monkeypatch: pytest.Monkey
     assert most == 2
 
 
-def test_a_sign_in_that_waits_too_long_for_its_turn_is_told_when_to_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sign_in_that_waits_too_long_for_its_turn_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memory.access.sign_in.MAX_WAIT_SECONDS", 0.05)
     inside = client_of(account_make("reader", password=PASSWORD))
     with hashing_turn(), hashing_turn():
@@ -224,7 +224,7 @@ def test_two_stores_on_one_host_name_their_cookies_differently() -> None:
     program = "from memstate_site import settings as s; print(s.SESSION_COOKIE_NAME, s.CSRF_COOKIE_NAME)"
     names: list[str] = []
     for key in ("a" * 40, "b" * 40, "a" * 40):
-        told = subprocess.run(
+        got = subprocess.run(
             [sys.executable, "-c", program],
             cwd=CHECKOUT,
             env={**os.environ, "MEMSTATE_SECRET_KEY": key},
@@ -233,8 +233,8 @@ def test_two_stores_on_one_host_name_their_cookies_differently() -> None:
             check=True,
             timeout=60,
         )
-        names.append(told.stdout)
-        assert key[:5] not in told.stdout
+        names.append(got.stdout)
+        assert key[:5] not in got.stdout
     assert names[0] == names[2] != names[1]
     assert len({*names[0].split(), *names[1].split()}) == 4
 
@@ -251,7 +251,7 @@ def test_the_cookies_are_out_of_reach_of_scripts_and_of_other_sites() -> None:
         assert cookie["path"] == "/", name
 
 
-def test_a_session_gets_a_new_key_when_somebody_signs_in() -> None:
+def test_a_session_gets_a_new_key_when_someone_signs_in() -> None:
     account_make("reader", password=PASSWORD)
     client = Client()
     sign_in(client, "reader")
@@ -271,7 +271,7 @@ def test_signing_out_ends_the_session_for_everybody_who_has_its_key() -> None:
     assert copied.get("/audit/").status_code == 302
 
 
-def test_a_link_signs_nobody_out(looker: Client) -> None:
+def test_a_link_signs_no_one_out(looker: Client) -> None:
     looker.get("/sign-out/")
     assert looker.get("/audit/").status_code == 200
 

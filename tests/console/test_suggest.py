@@ -10,7 +10,7 @@ from memory.access.keys import key_create, secret_generate
 from memory.insight.action_words import ACTIONS, action_words
 from memory.models import AuditEvent, Scope, Topic
 from tests.cast import Caller
-from tests.console.people import account_make, statements_told
+from tests.console.people import account_make, statements_reported
 
 pytestmark = pytest.mark.django_db
 
@@ -85,10 +85,10 @@ def test_every_action_of_the_journal_is_suggested_by_its_words(looker: Client, a
 
 def test_at_most_twenty_and_at_a_cost_that_does_not_grow(looker: Client) -> None:
     scopes_make(*(f"/user/{place:03}" for place in range(100)))
-    with statements_told() as few:
+    with statements_reported() as few:
         assert suggested(looker, "scope", "/user/") == [f"/user/{place:03}" for place in range(20)]
     scopes_make(*(f"/user/{place:03}/deep/{deep}" for place in range(100) for deep in range(10)))
-    with statements_told() as many:
+    with statements_reported() as many:
         assert suggested(looker, "scope", "/user/") == [f"/user/{place:03}" for place in range(20)]
     assert len(few) == len(many)
 

@@ -147,7 +147,7 @@ def test_a_field_that_does_not_exist_is_not_there(looker: Client, agent: Caller)
     assert looker.get(f"/topics/{agent.remember('Rent')}/field/", {"name": "no"}).status_code == 404
 
 
-def test_edits_of_the_topic_itself_are_told_with_their_reason(looker: Client, agent: Caller, operator: Caller):
+def test_edits_of_the_topic_itself_are_reported_with_their_reason(looker: Client, agent: Caller, operator: Caller):
     topic = agent.remember("Rent of the flat", summary="What it costs")
     operator.patch(f"/v1/topics/{topic}", {"title": "Rent of the house", "reason": "we moved"}).ok()
     operator.patch(f"/v1/topics/{topic}", {"summary": "What it costs us", "categories": ["home"]}).ok()
@@ -183,8 +183,8 @@ def test_every_strategy_has_a_figure(looker: Client, agent: Caller, clock: Clock
     clock.set(BEGIN)
     topic = agent.remember("Tea")
     clock.forward(days=200)
-    told = salience_history(uuid.UUID(topic), principal=principal_like("reader"), now=clock.now)
-    figure = salience_figure(told)
+    got = salience_history(uuid.UUID(topic), principal=principal_like("reader"), now=clock.now)
+    figure = salience_figure(got)
     assert figure["layout"]["yaxis"].get("type") == ("log" if strategy == "half_life" else None)
     assert len(figure["layout"]["shapes"]) == 4
     assert "its salience is" in read(looker, topic, "salience/").lower() or strategy != "half_life"
@@ -299,7 +299,7 @@ def test_a_topic_is_brought_back_from_its_page(op: Client, cast: Cast):
     op.post(f"/topics/{topic}/restore/", {"reason": "wanted"})
     assert cast.reader.topic(topic)["rung"] == "active"
     assert topic in cast.agent.found("Tea")
-    # Whoever comes second is told.
+    # Whoever comes second is informed.
     reply = op.post(f"/topics/{topic}/restore/", {"reason": "wanted"})
     assert reply.status_code == 409
     assert "cannot be restored" in reply.content.decode()
@@ -353,7 +353,7 @@ def test_a_form_sent_unchanged_changes_nothing(op: Client, agent: Caller):
     assert last_event(topic).action == "ingest_new_topic"
 
 
-def test_what_somebody_leaves_alone_stays_as_it_is_whatever_browsers_make_of_it(op: Client, agent: Caller):
+def test_what_someone_leaves_alone_stays_as_it_is_whatever_browsers_make_of_it(op: Client, agent: Caller):
     names = ["tea, black", " with blanks ", "Zoo", "a"]
     topic = agent.remember("Tea", summary="\n Black\r\nor green \n", categories=names, topic_kind="a\nb")
     Topic.objects.filter(pk=topic).update(categories=names)
@@ -470,9 +470,9 @@ def test_what_was_done_can_be_taken_back_from_the_notice(op: Client, agent: Call
     assert "1 memory became active again" in page
     assert Vitality.objects.values().get(pk=topic) == before
     clock.forward(days=1)
-    told = salience_history(uuid.UUID(topic), principal=principal_like("reader"), now=clock.now)
-    assert told["exact_since"] is None
-    assert [turn["what"] for turn in told["turns"]] == ["created", "archived", "undone"]
+    got = salience_history(uuid.UUID(topic), principal=principal_like("reader"), now=clock.now)
+    assert got["exact_since"] is None
+    assert [turn["what"] for turn in got["turns"]] == ["created", "archived", "undone"]
 
 
 def test_uses_name_the_key_that_asked(looker: Client, agent: Caller) -> None:

@@ -71,9 +71,9 @@ def work() -> None:
 
 
 def test_the_empty_page_says_what_to_do_and_is_for_operators(op: Client, looker: Client) -> None:
-    told = text_of(op.get("/transfer/"))
-    assert "No imports yet" in told
-    assert "At most 2.0" in told
+    got = text_of(op.get("/transfer/"))
+    assert "No imports yet" in got
+    assert "At most 2.0" in got
     assert looker.get("/transfer/").status_code == 403
     assert "Export and import" in text_of(op.get("/keys/"))
     assert "Export and import" not in text_of(looker.get("/keys/"))
@@ -94,10 +94,10 @@ def test_an_export_is_streamed_and_brings_nothing_when_it_comes_back(op: Client,
     event = AuditEvent.objects.get(action="exported")
     assert (event.scope, event.actor.split(":")[0], event.after["vectors"]) == ("/user/mara", "user", False)
     before = Topic.objects.count()
-    address, told = checked(op, content)
-    assert "Export of MemState" in told
-    assert "There is nothing to import" in told
-    assert "Import this file?" not in told
+    address, got = checked(op, content)
+    assert "Export of MemState" in got
+    assert "There is nothing to import" in got
+    assert "Import this file?" not in got
     assert Topic.objects.count() == before
     assert op.post(f"{address}cancel/").status_code == 302
 
@@ -130,14 +130,14 @@ def test_an_export_of_a_scope_that_cannot_be_read_is_none(op: Client) -> None:
 
 
 def test_a_file_is_checked_brought_and_found(op: Client, operator: Caller, folder: Path) -> None:
-    address, told = checked(op, {"results": [MEMORY, {**MEMORY, "id": ID[:-1] + "2"}]}, scope="/brought")
-    assert "Memories of mem0" in told
-    assert "2 of 2: hash: not kept, it is made anew from the text." in told
-    assert "Nothing has been changed yet" in told
+    address, got = checked(op, {"results": [MEMORY, {**MEMORY, "id": ID[:-1] + "2"}]}, scope="/brought")
+    assert "Memories of mem0" in got
+    assert "2 of 2: hash: not kept, it is made anew from the text." in got
+    assert "Nothing has been changed yet" in got
     assert not Topic.objects.exists()
     (file,) = folder.iterdir()
     assert stat.S_IMODE(os.stat(file).st_mode) == 0o600
-    assert "Import 2 memories" in told
+    assert "Import 2 memories" in got
     assert op.post(f"{address}bring/").headers["Location"] == address
     assert "<progress" in op.get(address).content.decode()
     part = op.get(f"{address}progress/?was=working", headers={"HX-Request": "true"})
@@ -176,26 +176,26 @@ def test_a_file_is_checked_brought_and_found(op: Client, operator: Caller, folde
     (run, _status) = op.post(f"{address}release/", follow=True).redirect_chain[0]
     op.post(f"{run}apply/")
     # And once more.
-    address, told = checked(op, {"results": [MEMORY, {**MEMORY, "id": ID[:-1] + "2"}]}, scope="/brought")
-    assert "The same file was imported" in told
-    assert "There is nothing to import" in told
+    address, got = checked(op, {"results": [MEMORY, {**MEMORY, "id": ID[:-1] + "2"}]}, scope="/brought")
+    assert "The same file was imported" in got
+    assert "There is nothing to import" in got
 
 
 def test_the_samples_on_the_page_are_accepted(op: Client) -> None:
     shown = html.unescape(op.get("/transfer/").content.decode())
     for sample in (*SAMPLES.values(), '{"text": "Mara likes tea."}\n{"text": "Ida likes coffee."}\n'):
         assert sample in shown or "tea" in sample
-        _address, told = checked(op, sample, scope="/sample")
-        assert "Import 2 memories" in told
-        assert "2 of 2 new memories go into /sample" in told
+        _address, got = checked(op, sample, scope="/sample")
+        assert "Import 2 memories" in got
+        assert "2 of 2 new memories go into /sample" in got
 
 
 def test_a_conversation_of_an_assistant_is_detected_and_its_forecast_shown(op: Client) -> None:
     content = (CHECKOUT / "tests" / "transfer" / "exports" / "chatgpt.json").read_bytes()
-    _address, told = checked(op, content, scope="/brought")
-    assert "ChatGPT export" in told
-    assert "6 of 6 new memories go into /brought." in told
-    assert "within 30 days" in told
+    _address, got = checked(op, content, scope="/brought")
+    assert "ChatGPT export" in got
+    assert "6 of 6 new memories go into /brought." in got
+    assert "within 30 days" in got
 
 
 def test_a_large_file_is_checked_by_the_worker_with_its_progress(op: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,11 +211,11 @@ def test_a_large_file_is_checked_by_the_worker_with_its_progress(op: Client, mon
 
 
 def test_a_file_with_bad_entries_is_not_brought(op: Client) -> None:
-    address, told = checked(op, [MEMORY, 5, "words"], scope="/brought")
-    assert "This file cannot be imported" in told
-    assert "Entry 2 (line 1): A memory is an object; this is a number." in told
-    assert "Entry 3 (line 1): A memory is an object; this is a text." in told
-    assert "Import 1" not in told
+    address, got = checked(op, [MEMORY, 5, "words"], scope="/brought")
+    assert "This file cannot be imported" in got
+    assert "Entry 2 (line 1): A memory is an object; this is a number." in got
+    assert "Entry 3 (line 1): A memory is an object; this is a text." in got
+    assert "Import 1" not in got
     assert op.post(f"{address}bring/").status_code in (400, 409, 422)
     work()
     assert not Topic.objects.exists()
@@ -223,20 +223,20 @@ def test_a_file_with_bad_entries_is_not_brought(op: Client) -> None:
 
 @pytest.mark.parametrize("said", ['[{"role": "user", "content": "a"', '{"type": "memstate", "version": 99}\n'])
 def test_a_damaged_file_says_so(op: Client, said: str) -> None:
-    _address, told = checked(op, said)
-    assert re.search("whole JSON|newer MemState", told)
+    _address, got = checked(op, said)
+    assert re.search("whole JSON|newer MemState", got)
     assert not Topic.objects.exists()
 
 
 def test_a_file_can_be_read_as_something_else(op: Client) -> None:
-    address, told = checked(op, [{"role": "user", "content": "Hello there"}], source="mem0")
-    assert "Nothing was changed" in told
+    address, got = checked(op, [{"role": "user", "content": "Hello there"}], source="mem0")
+    assert "Nothing was changed" in got
     reply = op.post(f"{address}check/", {"source": "chat", "scope": "/chats"})
     assert reply.status_code == 302
     work()
-    told = text_of(op.get(reply.headers["Location"]))
-    assert "Chat transcript" in told
-    assert "Import 1 memory" in told
+    got = text_of(op.get(reply.headers["Location"]))
+    assert "Chat transcript" in got
+    assert "Import 1 memory" in got
     assert op.post(f"{reply.headers['Location']}check/", {"source": "chat", "scope": "a b"}).status_code == 422
 
 
@@ -271,7 +271,7 @@ def test_an_upload_needs_a_file_a_role_and_the_token_of_the_form(op: Client, loo
 
 
 def test_a_checked_file_is_put_aside_and_an_old_one_is_given_up(op: Client, folder: Path) -> None:
-    address, _told = checked(op, [MEMORY])
+    address, _reported = checked(op, [MEMORY])
     assert op.post(f"{address}cancel/").headers["Location"] == "/transfer/"
     assert not list(folder.iterdir())
     assert "Nothing was imported" in text_of(op.get(address))

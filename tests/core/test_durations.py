@@ -51,7 +51,7 @@ def test_more_than_a_thousand_years_is_refused(text: str) -> None:
         (365 * 86_400, "365 days", "365d"),
     ],
 )
-def test_a_duration_is_told_in_the_largest_unit_that_fits(seconds: float, words: str, stored: str | float) -> None:
+def test_a_duration_is_reported_in_the_largest_unit_that_fits(seconds: float, words: str, stored: str | float) -> None:
     assert duration_words(seconds) == words
     assert duration_text(seconds) == stored
     assert isinstance(stored, (int, float)) or duration_parse(stored) == seconds

@@ -83,7 +83,7 @@ def test_ids_are_found_with_hyphens_and_without_and_a_list_of_rows_loses_them() 
 
 def test_short_passages_are_looked_for_in_sentences_and_never_where_programs_read() -> None:
     gone = eraser("orchid", "the orchid stands in the kitchen window")
-    told = {
+    got = {
         "kind": "orchid",
         "categories": ["orchid"],
         "reason": "an orchid",
@@ -91,7 +91,7 @@ def test_short_passages_are_looked_for_in_sentences_and_never_where_programs_rea
         "at_length": "The orchid stands in the kitchen window.",
         "changes": {"title": "Orchid", "n": 7, "on": None},
     }
-    assert gone.masked_value(told) == {
+    assert gone.masked_value(got) == {
         "kind": "orchid",
         "categories": ["orchid"],
         "reason": "an [erased]",

@@ -156,7 +156,7 @@ def test_a_second_run_finds_nothing_to_categorize() -> None:
     assert accepted > 500
 
 
-def test_a_rule_is_told_as_a_sentence() -> None:
+def test_a_rule_is_reported_as_a_sentence() -> None:
     said = rule_parse(
         rule(events=["cron"], condition={"all": [compare("kind", "is", "tool_output"), compare("age", ">=", "7d")]}),
         scope="/",
@@ -279,7 +279,7 @@ def test_old_projects_go_after_thirty_days() -> None:
     assert outcome("scope_and_age", scope="/project/older", days=31) == ""
 
 
-def test_every_preset_fits_into_one_policy_and_can_be_told() -> None:
+def test_every_preset_fits_into_one_policy_and_can_be_reported() -> None:
     for preset in SHIPPED_RULE_SETS.values():
         assert rules_parse([one.as_json() for one in preset], scope="/") == preset
         assert all(rule_describe(one).endswith(".") for one in preset)

@@ -21,14 +21,14 @@ def test_short_values_are_listed_with_their_dates() -> None:
     )
 
 
-def test_a_value_that_was_only_written_again_is_told_once_with_its_first_date() -> None:
+def test_a_value_that_was_only_written_again_is_reported_once_with_its_first_date() -> None:
     days = [on("2026-01-02", "Lisbon"), on("2026-02-01", " Lisbon "), on("2026-03-14", "Porto")]
     assert values_summarize([*days, on("2026-04-01", "Lisbon")]) == (
         "Lisbon (2 Jan 2026), then Porto (14 Mar 2026), then Lisbon (1 Apr 2026)"
     )
 
 
-def test_an_empty_value_is_told_as_nothing() -> None:
+def test_an_empty_value_is_reported_as_nothing() -> None:
     assert values_summarize([on("2026-01-02", "Lisbon"), on("2026-03-14", "")]).endswith("then nothing (14 Mar 2026)")
 
 
@@ -41,10 +41,10 @@ def test_where_not_all_fit_the_first_and_the_last_ones_stay_and_the_others_are_c
     summary = values_summarize([DatedValue(f"city number {n}", start + dt.timedelta(days=n)) for n in range(200)])
     assert summary.startswith("city number 0 (1 Jan 2026), then ")
     assert summary.endswith("then city number 199 (19 Jul 2026)")
-    told = len(re.findall(r"city number", summary))
+    got = len(re.findall(r"city number", summary))
     match = re.search(r"then (\d+) other values,", summary)
     assert match is not None
-    assert told + int(match.group(1)) == 200
+    assert got + int(match.group(1)) == 200
     # As many as fit: one more would not.
     assert MAX_SUMMARY - 40 < len(summary) <= MAX_SUMMARY
 
@@ -95,7 +95,7 @@ def test_a_number_alone_is_new() -> None:
     assert "950" in summary
 
 
-def test_texts_without_spaces_between_words_are_told_too() -> None:
+def test_texts_without_spaces_between_words_are_reported_too() -> None:
     text = "彼女はリスボンに住んでいます。" * 3 + "来年はポルトへ引っ越す予定です。" + "仕事は図書館の司書です。" * 5
     summary = values_summarize([on("2026-01-02", text)])
     assert summary == (
@@ -120,7 +120,7 @@ def test_many_long_texts_are_summarized_from_all_over() -> None:
         (dt.datetime(2026, 12, 31, 23, 30, tzinfo=dt.timezone(dt.timedelta(hours=-2))), "1 Jan 2027"),
     ],
 )
-def test_dates_are_told_in_utc(at: dt.datetime, words: str) -> None:
+def test_dates_are_reported_in_utc(at: dt.datetime, words: str) -> None:
     assert date_words(at) == words
 
 

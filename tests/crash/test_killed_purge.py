@@ -88,7 +88,7 @@ def test_a_purge_that_is_killed_has_erased_everything_or_nothing(http_cast: Cast
             host.stdin.flush()
             status = int(line_of(host))
             assert status == (0 if ErasureReceipt.objects.exists() else -signal.SIGKILL), number
-            # The server may still be at the statement that nobody waits for.
+            # The server may still be at the statement that no one waits for.
             with transaction.atomic():
                 purges_wait()
             assert status == 0 or dump() == before, number

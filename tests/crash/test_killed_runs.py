@@ -1,4 +1,4 @@
-"""Workers that are killed outright in the middle of a run, an undo or a re-keying: it ends as if nobody had been.
+"""Workers that are killed outright in the middle of a run, an undo or a re-keying: it ends as if no one had been.
 
 The workers are processes of their own that do what the cluster's do, on the database of the tests: forked, as there,
 from a process that has loaded everything, so that a killed one is replaced within a moment.
@@ -389,7 +389,7 @@ def test_a_run_whose_workers_are_killed_is_done_once_and_its_killed_undo_is_exac
     # Not asserted, since it depends on the speed of the machine.
     print(f"{hits} of {KILLS} kills hit the run at work")
     eventually(lambda: ForgetRun.objects.get().status == ForgetRun.Status.DONE, 120)
-    # Whoever is told of the run again finds nothing left to do.
+    # Whoever learns of the run again finds nothing left to do.
     workers.start(f"proceed {run.pk}", 2)
     assert workers.join(f"proceed {run.pk}") == [0, 0]
     eventually(counted, 60)

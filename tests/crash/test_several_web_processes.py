@@ -130,23 +130,23 @@ def test_a_key_made_or_revoked_through_one_process_is_so_for_all_at_their_next_r
     session = client_of(account_make("administrator")).cookies[site.SESSION_COOKIE_NAME].value
 
     def asked(secret: str) -> set[str]:
-        return {answer.code for cast in fleet if (answer := Caller(cast.nobody.send, secret).get("/v1/topics"))}
+        return {answer.code for cast in fleet if (answer := Caller(cast.anonymous.send, secret).get("/v1/topics"))}
 
     for turn, cast in enumerate(fleet):
         form = {"once": str(uuid.uuid4()), "name": f"key {turn}", "role": "agent", "reason": "a test"}
-        made = form_send(cast.nobody, "/keys/new/", session=session, **form)
+        made = form_send(cast.anonymous, "/keys/new/", session=session, **form)
         assert made.status == 200
         secret = secret_in(made.text)
         for other in fleet:
-            Caller(other.nobody.send, secret).get("/v1/topics").ok()
+            Caller(other.anonymous.send, secret).get("/v1/topics").ok()
         revoke = f"/keys/{ApiKey.objects.get(name=form['name']).pk}/revoke/"
-        assert form_send(fleet[turn - 1].nobody, revoke, session=session, reason="a test").status == 302
+        assert form_send(fleet[turn - 1].anonymous, revoke, session=session, reason="a test").status == 302
         assert asked(secret) == {"key-revoked"}
     # That a key was unknown is not remembered either.
     assert asked("ms_made-by-a-command") == {"key-unknown"}
     key_create(name="late", role="agent", secret="ms_made-by-a-command")
     for cast in fleet:
-        Caller(cast.nobody.send, "ms_made-by-a-command").get("/v1/topics").ok()
+        Caller(cast.anonymous.send, "ms_made-by-a-command").get("/v1/topics").ok()
 
 
 # --- Limits ---
@@ -193,7 +193,7 @@ def answered_in_a_minute(fleet: Fleet) -> list[int]:
         key_create(name=secret, role="reader", secret=secret)
 
         def ask(cast: Cast, secret: str = secret) -> list[Answer]:
-            caller = Caller(cast.nobody.send, secret)
+            caller = Caller(cast.anonymous.send, secret)
             return [caller.get("/v1/topics") for _time in range(REQUESTS_PER_MINUTE + 3)]
 
         answers = at_once([partial(ask, cast) for cast in fleet])
@@ -226,10 +226,10 @@ def test_each_process_counts_alone_how_long_it_embeds_for_a_key(limited_fleet: F
 def test_wrong_passwords_are_counted_by_all_processes_together(limited_fleet: Fleet) -> None:
     account_make("reader", password="a long enough one")
     for turn in range(SIGN_IN_ATTEMPTS):
-        caller = limited_fleet[turn % 2].nobody
+        caller = limited_fleet[turn % 2].anonymous
         assert form_send(caller, "/sign-in/", username="reader", password="a wrong one").status in (200, 429)
     for cast in limited_fleet:
-        assert form_send(cast.nobody, "/sign-in/", username="reader", password="a long enough one").status == 429
+        assert form_send(cast.anonymous, "/sign-in/", username="reader", password="a long enough one").status == 429
 
 
 # --- Effects that happen once ---
@@ -297,7 +297,7 @@ def test_of_those_who_save_one_version_of_a_policy_through_all_processes_one_win
 # --- Locks ---
 
 
-def test_topics_that_all_processes_write_at_once_lose_nothing_and_nobody_waits_in_a_circle(fleet: Fleet) -> None:
+def test_topics_that_all_processes_write_at_once_lose_nothing_and_no_one_waits_in_a_circle(fleet: Fleet) -> None:
     turns, before = 3, deadlocks()
     ids = [fleet[0].agent.remember(f"Topic {n}", values={"state": "0"}) for n in range(8)]
     number = iter(range(1000))
@@ -339,7 +339,7 @@ def test_topics_that_all_processes_write_at_once_lose_nothing_and_nobody_waits_i
 
 
 class Clients:
-    """Write and ask over new connections, which any process takes, for as long as they are told to. A write is sent,
+    """Write and ask over new connections, which any process takes, for as long as they are shown to. A write is sent,
     with one Idempotency-Key, until it is acknowledged; a question is sent once."""
 
     def __init__(self, send: Send, counter: str) -> None:

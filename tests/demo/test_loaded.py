@@ -51,10 +51,10 @@ def story() -> Story:
 @pytest.fixture(scope="module")
 def steps(story: Story, lasting: None) -> int:
     """Load the story and return how many steps were reported."""
-    told: list[int] = []
-    story_load(story, now=NOW, progress=told.append)
+    got: list[int] = []
+    story_load(story, now=NOW, progress=got.append)
     connection.check_constraints()
-    return sum(told)
+    return sum(got)
 
 
 def by_the_story() -> QuerySet[Revision]:
@@ -113,7 +113,7 @@ def test_the_story_of_these_tests_holds_something_of_everything(story: Story):
     assert {"archive", "restore", "unpin"} <= {change.action for change in story.changes}
 
 
-def test_every_topic_is_there_as_it_was_told(story: Story, steps: int):
+def test_every_topic_is_there_as_it_was_reported(story: Story, steps: int):
     stored = {
         topic.pk: (topic.scope.path, topic.kind, topic.title, topic.summary, sorted(topic.categories), topic.created_at)
         for topic in of_the_story().select_related("scope")
@@ -134,18 +134,18 @@ def test_every_topic_is_there_as_it_was_told(story: Story, steps: int):
 
 
 def test_every_field_has_all_its_values_in_order_each_at_its_time(story: Story, steps: int):
-    told: dict[tuple[str, str], list[tuple[str, str, datetime]]] = defaultdict(list)
+    got: dict[tuple[str, str], list[tuple[str, str, datetime]]] = defaultdict(list)
     for topic in story.topics:
         for entry in topic.fields:
-            told[topic.key, entry.name].append((entry.value, entry.field_type, topic.at))
+            got[topic.key, entry.name].append((entry.value, entry.field_type, topic.at))
     for revision in story.revisions:
-        told[revision.key, revision.name].append((revision.value, revision.field_type, revision.at))
+        got[revision.key, revision.name].append((revision.value, revision.field_type, revision.at))
     stored = defaultdict(list)
     for revision in by_the_story().select_related("field").order_by("field", "seq"):
         stored[revision.field.topic_id, revision.field.name].append(
             (revision.value, revision.field_type, revision.recorded_at)
         )
-    assert stored == {(topic_id(key), name): values for (key, name), values in told.items()}
+    assert stored == {(topic_id(key), name): values for (key, name), values in got.items()}
     reasons = Counter(Revision.objects.filter(seq__gt=1).values_list("why_changed", flat=True))
     assert reasons == Counter(revision.why_changed for revision in story.revisions)
 
@@ -249,8 +249,8 @@ def test_no_run_by_schedule_is_overdue_once_the_story_is_there(story: Story, ste
     assert len(coming) == 3
     assert min(coming) > NOW
     # What the study wrote some hours before is news to the reasoner.
-    told = WakeUp.objects.filter(scope__path=STUDIED, event="ingest_complete").values_list("first_at", flat=True)
-    assert list(told) == [NOW]
+    got = WakeUp.objects.filter(scope__path=STUDIED, event="ingest_complete").values_list("first_at", flat=True)
+    assert list(got) == [NOW]
 
 
 def test_progress_ends_where_it_was_said_to_end(story: Story, steps: int):
@@ -283,9 +283,9 @@ def test_a_conversation_tells_how_the_latest_change_came(operator: Caller) -> No
 @pytest.mark.usefixtures("steps")
 def test_a_long_text_is_studied_through_and_can_be_taken_back(operator: Caller, settings: Any) -> None:
     job = StudyJob.objects.get()
-    told = operator.get(f"/v1/studies/{job.pk}").ok()
-    assert (told["status"], told["progress"], told["warning"], told["failure"]) == ("done", 1, None, None)
-    assert (told["done"], told["linked"], told["merged"]) == (told["segments"], told["to_link"], 1)
+    got = operator.get(f"/v1/studies/{job.pk}").ok()
+    assert (got["status"], got["progress"], got["warning"], got["failure"]) == ("done", 1, None, None)
+    assert (got["done"], got["linked"], got["merged"]) == (got["segments"], got["to_link"], 1)
     turn = job.conversation.told.get()
     assert (turn.study_id, turn.ended) == (job.pk, "done")
     length = len(source_text(job.source_id) or "")

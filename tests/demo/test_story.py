@@ -59,10 +59,10 @@ def test_a_story_of_another_size_is_sound_as_well(size: int) -> None:
 
 
 @pytest.mark.parametrize("days", range(7))
-def test_it_can_be_told_on_any_day_of_the_week(days: int) -> None:
+def test_it_can_be_reported_on_any_day_of_the_week(days: int) -> None:
     now = datetime(2027, 1, 4, 0, 5, tzinfo=timezone(timedelta(hours=-7))) + timedelta(days=days)
-    told = story_build(now=now, topics=400)
-    for part in (told.topics, told.revisions, told.retrievals, told.changes):
+    got = story_build(now=now, topics=400)
+    for part in (got.topics, got.revisions, got.retrievals, got.changes):
         assert all(now - SPAN < item.at < now for item in part)
 
 

@@ -132,7 +132,7 @@ def test_what_comes_back_is_compared_with_what_was_written_meanwhile(agent: Call
     assert look("/") == 1
 
 
-def test_nobody_looks_where_the_mode_is_off_until_somebody_does(agent: Caller, operator: Caller):
+def test_no_one_looks_where_the_mode_is_off_until_someone_does(agent: Caller, operator: Caller):
     policy_put(operator, duplicates_mode="off")
     twins(agent)
     assert look() == 0
@@ -159,7 +159,7 @@ def test_the_automatic_mode_merges_what_says_the_same(agent: Caller, operator: C
     run = ForgetRun.objects.get()
     assert (run.event, run.actor, run.counts) == ("revise", "system", {"merged": 1})
     assert operator.post(f"/v1/runs/{run.pk}/undo", {"reason": "no"}).ok()["restored"] == 2
-    # Somebody took it apart, so it stays apart.
+    # Someone took it apart, so it stays apart.
     look("/")
     assert operator.topic(older)["merged_into"] is None
 
@@ -245,22 +245,22 @@ def test_entries_of_one_log_are_two_events(agent: Caller):
 
 
 @pytest.mark.meaning
-def test_new_texts_are_told_from_what_is_known(agent: Caller):
+def test_new_texts_are_reported_from_what_is_known(agent: Caller):
     (coffee,) = facts(agent, "Anna prefers oat milk in her coffee", scope="/user/alice")
     agent.remember("Fact", scope="/user/alice", fields=[{"name": "fact", "value": "The harbor opens at 6 am"}])
-    told = near_duplicates(
+    got = near_duplicates(
         ["anna prefers oat milk in her coffee!", "Anna prefers soy milk in her coffee", "The harbor opens at 7 am"],
         scope="/user/alice",
         kind="",
         principal=SYSTEM,
     )
-    assert told == [uuid.UUID(coffee), None, None]
+    assert got == [uuid.UUID(coffee), None, None]
     assert near_duplicates(["x"], scope="/nowhere", kind="", principal=SYSTEM) == [None]
 
 
-def test_the_warning_is_told_where_a_policy_is_saved_and_shown(operator: Caller):
-    told = policy_put(operator, duplicate_threshold=0.8)
-    assert "0.8" in told["warnings"][0]
-    assert operator.get("/v1/policies/").ok()["warnings"] == told["warnings"]
+def test_the_warning_is_reported_where_a_policy_is_saved_and_shown(operator: Caller):
+    got = policy_put(operator, duplicate_threshold=0.8)
+    assert "0.8" in got["warnings"][0]
+    assert operator.get("/v1/policies/").ok()["warnings"] == got["warnings"]
     assert policy_put(operator, duplicate_threshold=0.8, duplicates_mode="off")["warnings"] == []
     assert operator.put("/v1/policies/", {"values": {"duplicate_threshold": 0.2}, "reason": "x"}).status == 422

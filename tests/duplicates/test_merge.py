@@ -116,8 +116,8 @@ def test_the_undo_of_the_run_is_the_undo_of_the_pair(agent: Caller, operator: Ca
     settle()
     before = store()
     run = merge(pair.pk, clock)
-    told = operator.post(f"/v1/runs/{run.pk}/undo", {"reason": "no"}).ok()
-    assert (told["restored"], told["conflicts"]) == (2, [])
+    got = operator.post(f"/v1/runs/{run.pk}/undo", {"reason": "no"}).ok()
+    assert (got["restored"], got["conflicts"]) == (2, [])
     settle()
     assert store() == before
     pair.refresh_from_db()
@@ -128,7 +128,7 @@ def test_the_undo_of_the_run_is_the_undo_of_the_pair(agent: Caller, operator: Ca
 
 
 @pytest.mark.parametrize("what", ["write", "edit", "pin", "release"])
-def test_what_changed_since_is_told_and_neither_is_touched(agent: Caller, operator: Caller, clock: Clock, what: str):
+def test_a_change_since_then_is_reported_and_changes_neither(agent: Caller, operator: Caller, clock: Clock, what: str):
     older, newer = two(agent, clock)
     pair = pair_make(older, newer)
     merge(pair.pk, clock)
@@ -206,7 +206,7 @@ def test_a_retrieval_is_no_reason_to_leave_two_in_one(agent: Caller, operator: C
     assert {field["name"] for field in operator.topic(older)["fields"]} == {"city", "phone"}
 
 
-def test_who_writes_to_the_one_that_went_is_told_to_write_to_the_other(agent: Caller, clock: Clock):
+def test_who_writes_to_the_one_that_went_is_reported_to_write_to_the_other(agent: Caller, clock: Clock):
     older, newer = two(agent, clock)
     merge(pair_make(older, newer).pk, clock)
     refused = agent.post("/v1/ingest", {"placement": "extend_topic", "topic_id": older, "fields": []})
@@ -284,8 +284,8 @@ def test_every_decision_is_in_the_journal_with_actor_and_reason(agent: Caller, c
     older, newer = two(agent, clock)
     pair = pair_make(older, newer)
     merge(pair.pk, clock)
-    told = AuditEvent.objects.filter(action__in=["merged", "took_in"]).order_by("id")
-    assert [(each.action, str(each.topic_id), each.actor, each.reason) for each in told] == [
+    got = AuditEvent.objects.filter(action__in=["merged", "took_in"]).order_by("id")
+    assert [(each.action, str(each.topic_id), each.actor, each.reason) for each in got] == [
         ("merged", older, "Ada", "the same"),
         ("took_in", newer, "Ada", "the same"),
     ]
@@ -296,21 +296,21 @@ def test_every_decision_is_in_the_journal_with_actor_and_reason(agent: Caller, c
 def test_the_page_of_a_pair_says_what_a_merge_would_do(agent: Caller, clock: Clock):
     older, newer = two(agent, clock)
     pair = pair_make(older, newer)
-    told = pair_detail(pair.pk, principal=SYSTEM, now=clock.now)
-    assert told["newer"]["topic_id"] == uuid.UUID(newer)
-    assert told["merge"]["fields_moved"] == ["phone"]
-    assert told["merge"]["histories_merged"] == [{"name": "city", "revisions": 3}]
-    assert told["merge"]["links_moved"] == 2
-    assert told["may"] == ["merge", "keep", "supersede"]
-    assert {field["name"]: field["change"] for field in told["fields"]} == {
+    got = pair_detail(pair.pk, principal=SYSTEM, now=clock.now)
+    assert got["newer"]["topic_id"] == uuid.UUID(newer)
+    assert got["merge"]["fields_moved"] == ["phone"]
+    assert got["merge"]["histories_merged"] == [{"name": "city", "revisions": 3}]
+    assert got["merge"]["links_moved"] == 2
+    assert got["may"] == ["merge", "keep", "supersede"]
+    assert {field["name"]: field["change"] for field in got["fields"]} == {
         "city": "differs",
         "job": "only_newer",
         "phone": "only_older",
     }
-    assert [each["sort"] for each in told["differences"]] == ["name"]
+    assert [each["sort"] for each in got["differences"]] == ["name"]
     merge(pair.pk, clock)
-    told = pair_detail(pair.pk, principal=SYSTEM, now=clock.now)
-    assert (told["may"], told["survivor"]) == (["undo"], uuid.UUID(newer))
+    got = pair_detail(pair.pk, principal=SYSTEM, now=clock.now)
+    assert (got["may"], got["survivor"]) == (["undo"], uuid.UUID(newer))
     run = DuplicatePair.objects.get(pk=pair.pk).run_id
     run_undo(run, principal=PERSON, reason="", now=clock.now)
     assert pair_detail(pair.pk, principal=SYSTEM, now=clock.now)["may"] == ["merge", "keep", "supersede"]

@@ -12,8 +12,8 @@ def test_near_duplicates_are_merged_and_no_look_alike_is(operator: Caller):
     policy_put(operator, SCOPE, duplicates_mode="auto")
     planted = plant(operator, facts=300, near=60, alike=60)
     search_all()
-    told = outcome(planted)
-    assert told.wrongly_merged == []
-    assert told.offered >= 57
+    got = outcome(planted)
+    assert got.wrongly_merged == []
+    assert got.offered >= 57
     # Only those that are equal after folding.
-    assert told.merged >= 12
+    assert got.merged >= 12

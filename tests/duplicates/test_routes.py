@@ -26,8 +26,8 @@ def test_a_pair_is_listed_with_both_topics_and_what_differs(agent: Caller, reade
     assert (found["verdict"], found["state"], found["held"], found["same_title"]) == ("duplicate", "open", True, True)
     assert any("“Monday” and “Tuesday”" in sentence for sentence in found["held_because"])
     assert reader.get("/v1/duplicates?held=false").ok()["items"] == []
-    told = reader.get(f"/v1/duplicates/{found['id']}").ok()
-    assert [(each["sort"], each["older"], each["newer"]) for each in told["differences"]] == [
+    got = reader.get(f"/v1/duplicates/{found['id']}").ok()
+    assert [(each["sort"], each["older"], each["newer"]) for each in got["differences"]] == [
         ("date", "Monday", "Tuesday")
     ]
 
@@ -43,11 +43,11 @@ def test_pages_follow_each_other(agent: Caller, operator: Caller):
 
 
 def test_merge_and_undo_over_the_wire(operator: Caller, pair: str):
-    told = operator.post(f"/v1/duplicates/{pair}/merge", {"reason": "the same"}).ok()
-    kept, went = told["pair"]["survivor"], told["pair"]["older"]["topic_id"]
-    assert told["results"] == [f"merged:{went}->:{kept}"]
+    got = operator.post(f"/v1/duplicates/{pair}/merge", {"reason": "the same"}).ok()
+    kept, went = got["pair"]["survivor"], got["pair"]["older"]["topic_id"]
+    assert got["results"] == [f"merged:{went}->:{kept}"]
     assert operator.topic(kept)["also_from"][0]["topic_id"] == went
-    assert operator.get(f"/v1/runs/{told['run_id']}").ok()["results"] == told["results"]
+    assert operator.get(f"/v1/runs/{got['run_id']}").ok()["results"] == got["results"]
     assert operator.post(f"/v1/duplicates/{pair}/merge").status == 409
     undone = operator.post(f"/v1/duplicates/{pair}/undo").ok()
     assert (undone["restored"], undone["conflicts"], undone["pair"]["state"]) == (True, [], "open")
@@ -57,9 +57,9 @@ def test_merge_and_undo_over_the_wire(operator: Caller, pair: str):
 
 def test_keep_and_supersede_over_the_wire(operator: Caller, pair: str):
     assert operator.post(f"/v1/duplicates/{pair}/keep").ok()["pair"]["state"] == "kept"
-    told = operator.post(f"/v1/duplicates/{pair}/supersede", {"reason": "newer"}).ok()
-    assert told["pair"]["state"] == "superseded"
-    assert told["results"] == [f"superseded:{told['pair']['older']['topic_id']}"]
+    got = operator.post(f"/v1/duplicates/{pair}/supersede", {"reason": "newer"}).ok()
+    assert got["pair"]["state"] == "superseded"
+    assert got["results"] == [f"superseded:{got['pair']['older']['topic_id']}"]
 
 
 @pytest.mark.parametrize("verb", ["merge", "keep", "supersede", "undo"])

@@ -70,7 +70,7 @@ def test_without_a_limit_a_key_may_embed_as_much_as_it_wants(costly: None, agent
     assert agent.query("four 2")["candidates"]
 
 
-def test_a_key_that_has_used_its_minute_is_told_to_wait_and_others_are_not(
+def test_a_key_that_has_used_its_minute_is_reported_to_wait_and_others_are_not(
     costly: None, agent: Caller, operator: Caller
 ) -> None:
     for word in ("one", "two"):

@@ -1,4 +1,4 @@
-"""The embedder of an endpoint: it asks where people are told that it does, with the key that was meant for it."""
+"""The embedder of an endpoint: it asks where people are shown that it does, with the key that was meant for it."""
 
 import json
 from collections.abc import Iterator
@@ -61,7 +61,7 @@ def test_what_was_set_for_other_programs_is_not_used(configured: Model, monkeypa
     assert configured.asked[0].headers["authorization"] == "Bearer the-embedders-key"
 
 
-def test_without_an_address_it_is_the_one_that_people_are_told(
+def test_without_an_address_it_is_the_one_that_people_are_reported(
     configured: Model, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.MEMSTATE_OPENAI_BASE_URL = ""

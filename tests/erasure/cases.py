@@ -87,8 +87,8 @@ class Case:
     @cached_property
     def texts(self) -> list[str]:
         """Every text that the case stores, at any time."""
-        told = [*self.raw["facts"], *(step for step in self.raw["operations"] if step["op"] in ("ingest", "supersede"))]
-        return [text for fact in told for text in fact_texts(fact)]
+        got = [*self.raw["facts"], *(step for step in self.raw["operations"] if step["op"] in ("ingest", "supersede"))]
+        return [text for fact in got for text in fact_texts(fact)]
 
     @cached_property
     def stored(self) -> list[str]:
@@ -135,8 +135,8 @@ def plain(text: str) -> str:
 
 def fact_texts(fact: Mapping[str, Any]) -> list[str]:
     """Return the texts that a fact, an ingest or a supersede brings into the store."""
-    told = [fact.get(member, "") for member in ("text", "title", "summary", "new_text")]
-    return [str(text) for text in [*told, *fact.get("fields", {}).values()] if text]
+    got = [fact.get(member, "") for member in ("text", "title", "summary", "new_text")]
+    return [str(text) for text in [*got, *fact.get("fields", {}).values()] if text]
 
 
 def texts_within(reply: Any) -> Iterator[str]:
@@ -239,8 +239,8 @@ def _operate(step: Mapping[str, Any], scope: str, operator: Caller) -> Answer:
     if step["op"] == "ingest":
         return _ingest(step, scope, operator)
     if step["op"] == "supersede":
-        told = {"old_query": step["old_query"], "new_text": step["new_text"]}
-        return operator.post("/v1/supersede", {**told, "scope": scope, "reason": reason})
+        got = {"old_query": step["old_query"], "new_text": step["new_text"]}
+        return operator.post("/v1/supersede", {**got, "scope": scope, "reason": reason})
     asked: dict[str, Any] = {"verb": step["op"], "dry_run": False, "scope": scope, "reason": reason}
     if "query" in step:
         asked["query"] = step["query"]
@@ -260,10 +260,10 @@ def _answers_judge(answers: list[Answer], outcome: Outcome) -> None:
             outcome.complaints.append(f"operation {number} was found ambiguous")
     if case.ambiguous and not outcome.complaints:
         answer = answers[-1]
-        told = plain("\n".join(texts_within(answer.json)))
+        got = plain("\n".join(texts_within(answer.json)))
         if answer.status == 200 and not answer.json.get("ambiguous"):
             outcome.complaints.append("was not found ambiguous")
-        elif missing := [part for part in case.raw["listed"] if plain(part) not in told]:
+        elif missing := [part for part in case.raw["listed"] if plain(part) not in got]:
             outcome.complaints.append(f"{len(missing)} of {len(case.raw['listed'])} candidates were not listed")
 
 
@@ -294,10 +294,10 @@ def _topics_holding(text: str, scope: str, operator: Caller) -> int:
     """Return how many topics hold a text in their title, summary or fields."""
     page = operator.get(f"/v1/topics?scope={quote(scope)}&rung=any&limit=200").ok()
     ids = [item["topic_id"] for item in page["items"]]
-    told = [operator.topic(topic_id) for topic_id in ids]
+    got = [operator.topic(topic_id) for topic_id in ids]
     said = [
         [topic["title"], topic["summary"] or "", *(field["current"]["value"] for field in topic["fields"])]
-        for topic in told
+        for topic in got
     ]
     return sum(plain(text) in plain("\n".join(one)) for one in said)
 
@@ -306,7 +306,7 @@ def _wrong(outcome: Outcome) -> tuple[list[str], list[str], list[str]]:
     return outcome.lost, outcome.missed, outcome.left
 
 
-def table_told(outcomes: Iterable[Outcome]) -> str:
+def table_reported(outcomes: Iterable[Outcome]) -> str:
     """Return a table by family: cases, passed, and how many fragments were wrongly gone, not taken in, still there."""
     of: dict[str, list[Outcome]] = {}
     for outcome in outcomes:

@@ -51,13 +51,13 @@ def traces(*needles: str) -> list[tuple[str, str]]:
 def dump() -> str:
     """Return what pg_dump writes of the database of the tests."""
     binaries = packaged_binaries()
-    told = connection.settings_dict
+    got = connection.settings_dict
     where = {
-        "PGHOST": str(told["HOST"]),
-        "PGPORT": str(told["PORT"] or ""),
-        "PGUSER": str(told["USER"]),
-        "PGPASSWORD": str(told["PASSWORD"]),
-        "PGDATABASE": str(told["NAME"]),
+        "PGHOST": str(got["HOST"]),
+        "PGPORT": str(got["PORT"] or ""),
+        "PGUSER": str(got["USER"]),
+        "PGPASSWORD": str(got["PASSWORD"]),
+        "PGDATABASE": str(got["NAME"]),
     }
     environment = {**os.environ, **{name: value for name, value in where.items() if value}}
     command = [str(binaries.folder / "bin" / "pg_dump"), "--inserts"]
@@ -135,7 +135,7 @@ def history_make(cast: Cast, *, scope: str = "/people/zofia") -> dict[str, str]:
     operator.post(f"/v1/topics/{made['fact']}/archive", {"reason": f"as {EMAIL} wanted"}).ok()
     operator.post(f"/v1/topics/{made['fact']}/restore", {"reason": ""}).ok()
     now = timezone.now()
-    # As it is stored when somebody asks what a purge would take.
+    # As it is stored when someone asks what a purge would take.
     ForgetListing.objects.create(
         id=uuid.uuid4(),
         verb="purge",

@@ -19,7 +19,7 @@ from tests.erasure.cases import (
     cases_load,
     directories,
     failures_list,
-    table_told,
+    table_reported,
 )
 
 FLOOR = 0.80
@@ -38,7 +38,7 @@ def sheet() -> Iterator[Sheet]:
     sheets: dict[Path, list[Outcome]] = {}
     yield lambda folder, outcomes: sheets.setdefault(folder, []).extend(outcomes)
     for folder, outcomes in sheets.items():
-        print(f"\n\n{folder.name}\n\n{table_told(outcomes)}\n{failures_list(outcomes)}")
+        print(f"\n\n{folder.name}\n\n{table_reported(outcomes)}\n{failures_list(outcomes)}")
 
 
 @pytest.mark.meaning

@@ -34,7 +34,7 @@ def run_of(operator: Caller, topic_id: str) -> str:
 
 
 def conversation_make() -> str:
-    """Store a conversation of somebody at another scope."""
+    """Store a conversation of someone at another scope."""
     now = timezone.now()
     made = Conversation.objects.create(
         id=uuid7_at(now), scope="/user/alice", actor="x", identity="x", created_at=now, moved_at=now

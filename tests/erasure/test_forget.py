@@ -192,10 +192,10 @@ def test_a_request_that_cannot_be_meant_is_refused(
     assert (refused.status, what in refused.about) == (status, True), refused.detail
 
 
-def test_only_operators_forget_on_command(agent: Caller, reader: Caller, nobody: Caller) -> None:
+def test_only_operators_forget_on_command(agent: Caller, reader: Caller, anonymous: Caller) -> None:
     remember(agent, "Anna Berg plays the oboe.")
 
-    for caller, status in ((agent, 403), (reader, 403), (nobody, 401)):
+    for caller, status in ((agent, 403), (reader, 403), (anonymous, 401)):
         assert caller.post("/v1/forget", {"verb": "release", "query": "Anna", "dry_run": False}).status == status
     assert found(agent, "Anna Berg") == {"Anna Berg plays the oboe."}
 

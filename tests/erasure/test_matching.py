@@ -39,7 +39,7 @@ def test_a_name_takes_those_that_mention_it_and_no_longer_name(operator: Caller)
     assert sorted(listed(operator, "Ann")) == ["Ann plays chess.", "The chess set is Ann's."]
 
 
-def test_a_tag_is_the_name_only_where_nobody_writes_it_otherwise(operator: Caller) -> None:
+def test_a_tag_is_the_name_only_where_no_one_writes_it_otherwise(operator: Caller) -> None:
     remember(operator, "@ann posted a picture.")
     assert listed(operator, "Ann") == ["@ann posted a picture."]
 

@@ -149,7 +149,7 @@ def test_a_request_that_is_sent_again_does_not_bring_back_what_was_purged(agent:
     assert not Topic.objects.exists()
 
 
-def test_words_that_nobody_uses_any_more_are_gone_and_the_others_counted_right(agent: Caller) -> None:
+def test_words_that_no_one_uses_any_more_are_gone_and_the_others_counted_right(agent: Caller) -> None:
     ids = [agent.remember(f"marzipan {word}") for word in ("lighthouse", "lighthouse lantern", "harbor")]
     worker_turn()
     old = agent.remember("quince")
@@ -186,7 +186,7 @@ def test_an_answer_that_was_given_during_the_purge_leaves_nothing(agent: Caller,
 
 def test_only_operators_purge_and_only_what_they_see(cast: Cast) -> None:
     topic_id = cast.agent.remember("A secret", scope="/user/bob")
-    for caller, status in ((cast.agent, 403), (cast.reader, 403), (cast.stranger, 403), (cast.nobody, 401)):
+    for caller, status in ((cast.agent, 403), (cast.reader, 403), (cast.stranger, 403), (cast.anonymous, 401)):
         assert caller.delete(f"/v1/topics/{topic_id}").status == status
     mine = principal_like("operator", "/user/alice")
     with pytest.raises(NotVisible):

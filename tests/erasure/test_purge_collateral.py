@@ -45,7 +45,7 @@ def person(n: int) -> dict[str, Any]:
 
 @pytest.fixture
 def people(without_vector_index: None, operator: Caller, settings: Any) -> list[str]:
-    # Nobody looks for duplicates here, which without the index takes all the time that a turn of the worker has.
+    # No one looks for duplicates here, which without the index takes all the time that a turn of the worker has.
     settings.MEMSTATE_KNOBS = {**settings.MEMSTATE_KNOBS, "duplicates_mode": "off"}
     ids: list[str] = []
     for begin in range(0, PEOPLE, 1000):
@@ -98,7 +98,7 @@ def test_the_purge_of_one_person_among_thousands_touches_exactly_the_rows_of_tha
     with connection.cursor() as cursor:
         cursor.execute("SELECT id::text FROM memory_accesslog WHERE query LIKE '%[erased]%' OR query_hash = ''")
         masked = {("memory_accesslog", row[0]) for row in cursor.fetchall()}
-    # Gone: the rows of this topic, and the words that nobody else uses.
+    # Gone: the rows of this topic, and the words that no one else uses.
     topic = {table for table, key in gone if key == people[chosen]}
     assert topic == {
         "memory_topic",

@@ -33,7 +33,7 @@ def _near(monkeypatch: pytest.MonkeyPatch, operator: Caller) -> None:
 
 def compacted(operator: Caller) -> tuple[str, list[str]]:
     """Return a compacted topic and its sources; the first one is of the person."""
-    sources = [topics_make(operator, 1, days=400, title=title, summary=told)[0] for title, told in TEXTS.items()]
+    sources = [topics_make(operator, 1, days=400, title=title, summary=got)[0] for title, got in TEXTS.items()]
     done = run(operator, dry_run=False)
     return str(ForgetAction.objects.get(run=done["run_id"], action=COMPACTED).topic_id), sources
 
@@ -50,10 +50,10 @@ def test_nothing_of_a_purged_source_is_left_in_the_summary(agent: Caller, operat
     receipt = purge(sources[0])
     assert receipt.counts["memory_topic.summary"] == 1
     assert not traces(NEEDLE, "fresh bread at dawn")
-    told = agent.topic(made)
-    assert "oven" in told["summary"]
-    assert told["title"].endswith("(and 2 more)")
-    assert {link["topic_id"] for link in told["neighbors"]} == set(sources[1:])
+    got = agent.topic(made)
+    assert "oven" in got["summary"]
+    assert got["title"].endswith("(and 2 more)")
+    assert {link["topic_id"] for link in got["neighbors"]} == set(sources[1:])
     assert AuditEvent.objects.filter(action="summary_erased", topic_id=made).count() == 1
     worker_turn()
     assert agent.found("oven") == [made]

@@ -25,7 +25,7 @@ def test_a_topic_that_is_stored_and_purged_again_under_its_id_leaves_the_chain_w
     topic_id = operator.remember(FACT)
     first = purge(topic_id)
     operator.ingest(topic_id=topic_id, title=FACT, fields=[])
-    # Whatever an anchor holds is no text, even if somebody has stored the same.
+    # Whatever an anchor holds is no text, even if someone has stored the same.
     digest = operator.remember("A note", values={"hash": f"the digest {first.hash}"})
     purge(topic_id, digest)
     chain = receipts_verify()
@@ -94,7 +94,7 @@ def test_the_reason_of_an_earlier_receipt_is_masked_and_the_chain_stays_whole(op
     assert receipt.counts["memory_erasurereceipt"] == 1
     assert traces(EMAIL) == []
     assert erasure_verify().ok
-    # Nobody else can mask it, and what is put back is found both ways.
+    # No one else can mask it, and what is put back is found both ways.
     ErasureReceipt.objects.filter(number=1).update(reason="asked for by [erased]")
     chain = receipts_verify()
     assert (chain.broken_at, len(chain.sentences)) == (1, 1)

@@ -135,7 +135,7 @@ def test_receipts_are_read_over_the_api_within_the_scope_of_the_key(five: Any, c
     assert cast.alice.get("/v1/receipts").ok() == {"items": [], "next": None}
     assert cast.alice.get(f"/v1/receipts/{five[2].pk}").status == 404
     assert cast.reader.get(f"/v1/receipts/{uuid.uuid4()}").status == 404
-    assert cast.nobody.get("/v1/receipts").status == 401
+    assert cast.anonymous.get("/v1/receipts").status == 401
     assert cast.reader.get("/v1/receipts?cursor=nonsense").status == 422
 
 

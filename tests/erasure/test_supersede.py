@@ -128,9 +128,9 @@ def test_a_title_that_asks_what_its_field_answers_stays(agent: Caller) -> None:
     (entry,) = done["superseded"]
     assert (entry["topic_id"], entry["mode"], entry["before"]) == (topic, "whole", "Lisbon")
     assert entry["after"] == "Porto"
-    told = agent.topic(topic)
-    assert told["title"] == "Where Mara lives"
-    assert [field["current"]["value"] for field in told["fields"]] == ["Porto"]
+    got = agent.topic(topic)
+    assert got["title"] == "Where Mara lives"
+    assert [field["current"]["value"] for field in got["fields"]] == ["Porto"]
 
 
 def test_the_new_text_is_kept_where_the_old_is_said_once_more_in_other_surroundings(agent: Caller) -> None:
@@ -173,8 +173,8 @@ def test_a_typed_field_keeps_its_type_and_gets_a_value(agent: Caller) -> None:
 
     agent.post("/v1/supersede", {"old_query": "Olga's age", "new_text": "Olga is 42 years old."}).ok()
 
-    told = {field["name"]: (field["current"]["value"], field["field_type"]) for field in agent.topic(topic)["fields"]}
-    assert told == {"age": ("42", "int"), "city": ("Riga", "string")}
+    got = {field["name"]: (field["current"]["value"], field["field_type"]) for field in agent.topic(topic)["fields"]}
+    assert got == {"age": ("42", "int"), "city": ("Riga", "string")}
 
 
 @pytest.mark.parametrize(
@@ -197,8 +197,8 @@ def test_a_field_gets_the_value_that_the_sentence_gives(
     other = {"name": "shoes", "value": "size 39"}
     topic = agent.ingest(title="Olga", fields=[field, other])["topic_id"]
     agent.post("/v1/supersede", {"old_query": f"Olga's {field['name']}", "new_text": new}).ok()
-    told = {each["name"]: (each["current"]["value"], each["field_type"]) for each in agent.topic(topic)["fields"]}
-    assert told == {field["name"]: (value, field.get("field_type", "string")), "shoes": ("size 39", "string")}
+    got = {each["name"]: (each["current"]["value"], each["field_type"]) for each in agent.topic(topic)["fields"]}
+    assert got == {field["name"]: (value, field.get("field_type", "string")), "shoes": ("size 39", "string")}
 
 
 def test_the_token_of_a_candidate_says_which_fact_is_meant(agent: Caller, alice: Caller) -> None:
@@ -251,8 +251,8 @@ def test_a_field_of_any_type_is_emptied_and_keeps_its_type(
     topic = agent.ingest(title="Olga", fields=[field])["topic_id"]
     done = agent.post("/v1/supersede", {"old_query": "Olga's rate", "new_text": new}).ok()
     assert done["topic_id"] != topic
-    (told,) = agent.topic(topic)["fields"]
-    assert (told["current"]["value"], told["field_type"]) == ("", field_type)
+    (got,) = agent.topic(topic)["fields"]
+    assert (got["current"]["value"], got["field_type"]) == ("", field_type)
     # It can be asked about, and superseded again.
     agent.query("Olga's rate")
     agent.post("/v1/supersede", {"old_query": "Olga's rate", "new_text": "Olga has a rate."}).ok()

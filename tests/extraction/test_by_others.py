@@ -62,10 +62,10 @@ def test_facts_are_kept_and_noise_is_not(file: Path) -> None:
         "Blood type: 0 negative",
     ],
 )
-def test_a_short_fact_about_somebody_is_kept(text: str) -> None:
+def test_a_short_fact_about_someone_is_kept(text: str) -> None:
     assert [fact.text for fact in facts_read(text).facts] == [text]
 
 
-def test_what_somebody_says_of_themselves_in_a_conversation_is_kept() -> None:
+def test_what_someone_says_of_themselves_in_a_conversation_is_kept() -> None:
     facts = facts_read("Ana: I am allergic to nuts.\nBob: I moved to Kiel last week.").facts
     assert [fact.text for fact in facts] == ["Ana: I am allergic to nuts.", "Bob: I moved to Kiel last week."]

@@ -166,9 +166,9 @@ def test_the_longest_text_is_taken_whole(agent: Caller) -> None:
     assert agent.topic(reply["source_topic_id"])["fields"][0]["current"]["value"] == content
 
 
-def test_readers_may_look_and_not_store(reader: Caller, nobody: Caller) -> None:
+def test_readers_may_look_and_not_store(reader: Caller, anonymous: Caller) -> None:
     assert reader.post("/v1/extract", {"content": PLAIN, "store": True}).status == 403
-    assert nobody.post("/v1/extract", {"content": PLAIN}).status == 401
+    assert anonymous.post("/v1/extract", {"content": PLAIN}).status == 401
 
 
 def test_nothing_is_extracted_into_scopes_of_others(alice: Caller) -> None:

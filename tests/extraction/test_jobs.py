@@ -24,7 +24,7 @@ def started(caller: Caller, content: str = TEXT, **members: Any) -> Any:
     return answer.json
 
 
-def told(caller: Caller, job_id: str) -> Any:
+def got(caller: Caller, job_id: str) -> Any:
     return caller.get(f"/v1/extract/{job_id}").ok()
 
 
@@ -35,9 +35,9 @@ def facts() -> int:
 def test_a_long_text_is_worked_through_in_the_background(agent: Caller) -> None:
     job = started(agent)
     assert job["segments"] > 3
-    assert (told(agent, job["job_id"])["status"], told(agent, job["job_id"])["progress"]) == ("working", 0)
+    assert (got(agent, job["job_id"])["status"], got(agent, job["job_id"])["progress"]) == ("working", 0)
     assert tasks.extraction_continue(job["job_id"]) == "done"
-    reply = told(agent, job["job_id"])
+    reply = got(agent, job["job_id"])
     assert (reply["status"], reply["progress"], reply["done"]) == ("done", 1.0, job["segments"])
     assert len(reply["stored"]) == len(reply["extracted"]) == facts()
     assert reply["source_topic_id"] == job["source_topic_id"]
@@ -51,7 +51,7 @@ def test_it_finds_what_a_request_finds(agent: Caller) -> None:
     now = agent.post("/v1/extract", {"content": TEXT, "store": True, "scope": "/a"}).ok()
     job = started(agent, scope="/b")
     tasks.extraction_continue(job["job_id"])
-    assert told(agent, job["job_id"])["extracted"] == now["extracted"]
+    assert got(agent, job["job_id"])["extracted"] == now["extracted"]
 
 
 def test_a_killed_worker_is_followed_by_another_that_repeats_nothing(
@@ -72,7 +72,7 @@ def test_a_killed_worker_is_followed_by_another_that_repeats_nothing(
     with pytest.raises(KeyboardInterrupt):
         tasks.extraction_continue(job["job_id"])
     monkeypatch.setattr(work, "facts_store", real)
-    assert told(agent, job["job_id"])["done"] == 2
+    assert got(agent, job["job_id"])["done"] == 2
     half = facts()
     OrmQ.objects.all().delete()
     tasks.upkeep()
@@ -84,7 +84,7 @@ def test_a_killed_worker_is_followed_by_another_that_repeats_nothing(
         assert enqueued("extraction_continue") == [job["job_id"]]
         clock.forward(minutes=1)
     assert tasks.extraction_continue(job["job_id"]) == "done"
-    reply = told(agent, job["job_id"])
+    reply = got(agent, job["job_id"])
     assert reply["skipped_duplicates"] == []
     assert len(set(reply["stored"])) == facts() > half
 
@@ -119,7 +119,7 @@ def test_two_workers_on_one_segment_store_it_once(agent: Caller, monkeypatch: py
 
     monkeypatch.setattr(work.Segments, "facts", overtaken)
     tasks.extraction_continue(job["job_id"])
-    reply = told(agent, job["job_id"])
+    reply = got(agent, job["job_id"])
     assert reply["skipped_duplicates"] == []
     assert len(reply["methods"]) == job["segments"]
 
@@ -141,7 +141,7 @@ def test_the_same_text_again_is_all_known(agent: Caller) -> None:
     second = started(agent)
     tasks.extraction_continue(second["job_id"])
     assert second["source_topic_id"] == first["source_topic_id"]
-    reply = told(agent, second["job_id"])
+    reply = got(agent, second["job_id"])
     assert reply["stored"] == []
     assert len(reply["skipped_duplicates"]) == facts()
     assert all(each["text"] in TEXT for each in reply["skipped_duplicates"])
@@ -153,7 +153,7 @@ def test_an_erased_text_is_not_read_to_its_end(agent: Caller) -> None:
         [uuid.UUID(job["source_topic_id"])], principal=principal_like("operator"), reason="", now=timezone.now()
     )
     assert tasks.extraction_continue(job["job_id"]) == "cancelled"
-    reply = told(agent, job["job_id"])
+    reply = got(agent, job["job_id"])
     assert "erased" in reply["failure"]
     assert facts() == 0
 
@@ -186,7 +186,7 @@ def test_a_text_that_is_erased_after_the_first_step_does_not_come_back(
     assert not stepped(job_id)
     assert left == [facts()]
     assert not Topic.objects.filter(kind="source").exists()
-    reply = told(agent, job["job_id"])
+    reply = got(agent, job["job_id"])
     assert (reply["status"], reply["done"], reply["source_topic_id"]) == ("cancelled", 1, None)
     assert "erased" in reply["failure"]
 
@@ -212,7 +212,7 @@ def test_a_step_that_fails_is_tried_once_more_and_then_the_job_has_failed(
     for _turn in range(2):
         with pytest.raises(RuntimeError):
             tasks.extraction_continue(job["job_id"])
-    reply = told(agent, job["job_id"])
+    reply = got(agent, job["job_id"])
     assert reply["status"] == "failed"
     assert "RuntimeError" in reply["failure"]
     assert "secret" not in reply["failure"]
@@ -243,7 +243,7 @@ def test_a_job_ends_with_the_right_of_its_key(
 
     monkeypatch.setattr(work.Segments, "facts", losing)
     assert tasks.extraction_continue(job["job_id"]) == "failed"
-    before, reply = facts(), told(operator, job["job_id"])
+    before, reply = facts(), got(operator, job["job_id"])
     assert (reply["status"], reply["done"], len(reply["stored"])) == ("failed", 2, before)
     assert "key:agent" in reply["failure"]
     assert AuditEvent.objects.filter(action="extraction_failed", after__job=job["job_id"]).count() == 1

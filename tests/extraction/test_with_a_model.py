@@ -45,7 +45,7 @@ def test_what_the_model_tells_becomes_topics_with_its_mark(agent: Caller, model:
         ("Anna Berg " + "moved to Oslo and " * 40, "length"),
     ],
 )
-def test_what_nobody_wrote_is_dropped_and_counted(agent: Caller, model: Model, fact: str, objection: str) -> None:
+def test_what_no_one_wrote_is_dropped_and_counted(agent: Caller, model: Model, fact: str, objection: str) -> None:
     model.answers({"facts": ["Telenor hired Anna Berg.", fact, "Anna Berg moved to Oslo."]})
     reply = asked(agent)
     assert reply["extracted"] == ["Telenor hired Anna Berg.", "Anna Berg moved to Oslo."]
@@ -98,7 +98,7 @@ def test_a_blob_that_gives_orders_to_the_model_changes_nothing_but_text(agent: C
     assert blob not in model.asked[0].system
 
 
-def test_each_part_is_told_by_whoever_can(agent: Caller, model: Model) -> None:
+def test_each_part_is_reported_by_whoever_can(agent: Caller, model: Model) -> None:
     def first_only(request: Any) -> Any:
         text = request.data["text"]
         return {"facts": [f"{text.split('. ')[0]}."]} if "Person 1 of" in text else "no JSON"

@@ -13,8 +13,8 @@ NOON = dt.datetime(2026, 3, 1, 12, 0, tzinfo=dt.UTC)
 
 def policy_put(operator: Caller, scope: str = "/", /, **members: Any) -> Any:
     """Set exactly these values at ``scope``; ``preset`` and ``rules`` may be named among them."""
-    told = {name: members.pop(name) for name in ("preset", "rules") if name in members}
-    return operator.put(f"/v1/policies{scope}", {**told, "values": members, "reason": "for the test"}).ok()
+    got = {name: members.pop(name) for name in ("preset", "rules") if name in members}
+    return operator.put(f"/v1/policies{scope}", {**got, "values": members, "reason": "for the test"}).ok()
 
 
 def topics_make(operator: Caller, number: int, *, days: float = 0.0, **members: Any) -> list[str]:

@@ -62,8 +62,8 @@ def test_after_months_of_silence_the_next_question_archives_nothing(agent: Calle
     assert len(draft["affected"]) > len(made) / 2
     policy_put(operator, clock="wall")
     rekeyed(clock.now)
-    told = run(operator, dry_run=False)
-    assert sorted(told["results"]) == sorted(f"{each['action']}:{each['topic_id']}" for each in draft["affected"])
+    got = run(operator, dry_run=False)
+    assert sorted(got["results"]) == sorted(f"{each['action']}:{each['topic_id']}" for each in draft["affected"])
 
 
 def test_days_with_a_question_a_lookup_or_a_write_count(agent: Caller, operator: Caller, clock: Clock):

@@ -85,15 +85,15 @@ def test_near_topics_fade_into_one_that_recall_finds_and_that_leads_to_them(
 
     worker_turn()
     assert agent.found("was there rain on the radar?")[0] == compacted
-    told = agent.topic(compacted)
-    assert told["topic_kind"] == "observation"
-    assert told["title"] in {f"{title} (and 11 more)" for title in RADAR}
-    assert "thunderstorm" in told["summary"]
-    assert {field["name"]: field["current"]["value"] for field in told["fields"]} == {
+    got = agent.topic(compacted)
+    assert got["topic_kind"] == "observation"
+    assert got["title"] in {f"{title} (and 11 more)" for title in RADAR}
+    assert "thunderstorm" in got["summary"]
+    assert {field["name"]: field["current"]["value"] for field in got["fields"]} == {
         "compacted_topics": "12",
         "period": "2026-03-01",
     }
-    assert {link["topic_id"] for link in told["neighbors"] if link["kind"] == "compacted_from"} == set(radar)
+    assert {link["topic_id"] for link in got["neighbors"] if link["kind"] == "compacted_from"} == set(radar)
     assert agent.topic(radar[0])["title"] == RADAR[0]
 
 
@@ -232,9 +232,9 @@ def test_the_depth_is_two_and_never_three(operator: Caller, clock: Clock, monkey
         clock.forward(days=200)
         (compacted,) = made(operator, run(operator, dry_run=False)["run_id"])
         assert sources(compacted) == set(once)
-        told = operator.topic(compacted)
-        assert [field["current"]["value"] for field in told["fields"] if field["name"] == "compacted_topics"] == ["9"]
-        assert told["title"] == "Rain radar (and 8 more)"
+        got = operator.topic(compacted)
+        assert [field["current"]["value"] for field in got["fields"] if field["name"] == "compacted_topics"] == ["9"]
+        assert got["title"] == "Rain radar (and 8 more)"
         operator.post(f"/v1/topics/{compacted}/pin").ok()
         list(vectors_fill())
         return compacted
@@ -287,7 +287,7 @@ def test_a_cluster_becomes_several_topics_that_are_not_due_again(operator: Calle
     assert run(operator, dry_run=False)["planned"] == 0
 
 
-def test_it_is_told_on_both_sides(operator: Caller) -> None:
+def test_it_is_reported_on_both_sides(operator: Caller) -> None:
     option(operator)
     radar = due(operator, 3)
     done = run(operator, dry_run=False)

@@ -28,20 +28,20 @@ def six_hundred(operator: Caller) -> list[str]:
     return topics_make(operator, 40, salience=0.04)
 
 
-def forty_are_archived(operator: Caller, told: Any, faded: list[str]) -> None:
-    assert sorted(told["results"]) == sorted(f"archived:{topic_id}" for topic_id in faded)
-    assert told["counts"] == {"summarized": 0, "detached": 0, "archived": 40, "restored": 0}
+def forty_are_archived(operator: Caller, got: Any, faded: list[str]) -> None:
+    assert sorted(got["results"]) == sorted(f"archived:{topic_id}" for topic_id in faded)
+    assert got["counts"] == {"summarized": 0, "detached": 0, "archived": 40, "restored": 0}
     assert {stored(operator, topic_id) for topic_id in faded} == {0.02}
-    assert {action["salience_after"] for action in actions(operator, told["run_id"])} == {0.02}
+    assert {action["salience_after"] for action in actions(operator, got["run_id"])} == {0.02}
     from memory.models import Topic
 
     assert set(map(str, Topic.objects.filter(rung=3).values_list("id", flat=True))) == set(faded)
 
 
 def test_memstate_archives_exactly_the_forty_after_an_ingest(operator: Caller, six_hundred: list[str]):
-    told = run(operator, event="ingest_complete", dry_run=False)
-    assert (told["status"], told["gate"]) == ("done", None)
-    forty_are_archived(operator, told, six_hundred)
+    got = run(operator, event="ingest_complete", dry_run=False)
+    assert (got["status"], got["gate"]) == ("done", None)
+    forty_are_archived(operator, got, six_hundred)
 
 
 def test_memstate_archives_exactly_the_forty_when_the_worker_takes_up_the_ingest(
@@ -58,9 +58,9 @@ def test_memstate_forgets_nothing_with_499_topics_whoever_asks(operator: Caller)
     policy_put(operator, preset="memstate")
     topics_make(operator, 459)
     faded = topics_make(operator, 40, salience=0.04)
-    told = run(operator, event="ingest_complete", dry_run=False)
-    assert (told["status"], told["results"], told["planned"]) == ("done", [], 0)
-    assert "499 live memories" in told["gate"]
+    got = run(operator, event="ingest_complete", dry_run=False)
+    assert (got["status"], got["results"], got["planned"]) == ("done", [], 0)
+    assert "499 live memories" in got["gate"]
     worker_turn()
     assert ForgetRun.objects.count() == 1
     assert set(rungs(operator, *faded)) == {"active"}
@@ -158,8 +158,8 @@ def test_relevance_archives_below_a_fifth_and_only_after_ninety_idle_days(operat
     clock.forward(days=90)
     assert run(operator)["counts"]["archived"] == 0
     clock.forward(seconds=1)
-    told = run(operator, dry_run=False)
-    assert sorted(told["results"]) == sorted(f"archived:{made[kind]}" for kind in ("tool_output", "observation"))
+    got = run(operator, dry_run=False)
+    assert sorted(got["results"]) == sorted(f"archived:{made[kind]}" for kind in ("tool_output", "observation"))
     clock.forward(days=56)
     assert run(operator, dry_run=False)["counts"]["archived"] == 0
     clock.forward(days=2)
@@ -180,8 +180,8 @@ def test_graduated_goes_by_age_and_kind_alone(operator: Caller, clock: Clock):
     clock.forward(days=23)
     assert run(operator, dry_run=False)["results"] == [f"summarized:{made['finding']}"]
     clock.forward(days=60)
-    told = run(operator, dry_run=False)
-    assert sorted(told["results"]) == sorted(f"archived:{made[kind]}" for kind in ("finding", "observation"))
+    got = run(operator, dry_run=False)
+    assert sorted(got["results"]) == sorted(f"archived:{made[kind]}" for kind in ("finding", "observation"))
     clock.forward(days=5000)
     assert run(operator, dry_run=False)["results"] == []
 

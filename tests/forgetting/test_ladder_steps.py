@@ -46,8 +46,8 @@ def history(caller: Caller, topic_id: str, **asked: Any) -> list[str]:
 def test_summarize_folds_all_but_the_latest_five_and_keeps_every_revision(agent: Caller, operator: Caller):
     topic_id = written(agent, 9)
     before = store_rows()
-    told = weigh(operator, 0.2, topic_id)
-    assert told["results"] == [f"summarized:{topic_id}"]
+    got = weigh(operator, 0.2, topic_id)
+    assert got["results"] == [f"summarized:{topic_id}"]
     field, summary = Field.objects.get(), FieldSummary.objects.get()
     assert (field.cold_through, summary.from_seq, summary.through_seq, summary.depth) == (4, 1, 4, 1)
     assert summary.method == "extractive"
@@ -91,8 +91,8 @@ def test_a_detached_topic_leaves_its_neighbours_and_hides_its_faded_fields(agent
 def test_archiving_halves_the_salience_or_takes_what_the_policy_says(agent: Caller, operator: Caller):
     one, other = agent.remember("Tea"), agent.remember("Coffee", scope="/project")
     policy_put(operator, "/project", archive_attenuation=0.25)
-    told = weigh(operator, 0.04, one, other)
-    assert sorted(told["results"]) == sorted([f"archived:{one}", f"archived:{other}"])
+    got = weigh(operator, 0.04, one, other)
+    assert sorted(got["results"]) == sorted([f"archived:{one}", f"archived:{other}"])
     assert Vitality.objects.get(pk=one).salience == 0.02
     assert Vitality.objects.get(pk=other).salience == 0.01
     assert agent.found("tea") == agent.found("coffee") == []
@@ -182,8 +182,8 @@ def test_a_detached_and_then_archived_topic_is_restored_whole(agent: Caller, ope
     weigh(operator, 0.01, topic_id)
     assert rungs(operator, topic_id) == ["archived"]
     assert agent.found("harbor") == []
-    told = operator.post(f"/v1/topics/{topic_id}/restore").ok()
-    assert (told["rung"], told["archived"], told["salience"]) == ("active", False, pytest.approx(1.0))
+    got = operator.post(f"/v1/topics/{topic_id}/restore").ok()
+    assert (got["rung"], got["archived"], got["salience"]) == ("active", False, pytest.approx(1.0))
     assert sorted(history(agent, topic_id)) == [f"berth {number}" for number in range(1, 10)]
     assert agent.found("harbor") == [topic_id]
     assert run(operator, dry_run=False)["results"] == []
@@ -215,10 +215,10 @@ def test_each_action_tells_its_threshold_and_score(agent: Caller, operator: Call
     made = [agent.remember(title) for title in ("one", "two", "three")]
     for topic_id, salience in zip(made, (0.2, 0.1, 0.01), strict=True):
         operator.patch(f"/v1/topics/{topic_id}", {"salience": salience}).ok()
-    told = run(operator)
+    got = run(operator)
     found = [
         (item["topic_id"], item["action"], item["why"]["threshold"], item["why"]["theta"], item["score"])
-        for item in actions(operator, told["run_id"])
+        for item in actions(operator, got["run_id"])
     ]
     # Lowest score first.
     assert found == [

@@ -82,8 +82,8 @@ def test_a_run_at_work_stops_after_its_batch_and_can_be_undone(operator: Caller,
     assert run_step(run_id, now=timezone.now(), size=2)
     pause(operator, "/").ok()
     assert not run_step(run_id, now=timezone.now(), size=2)
-    told = operator.get(f"/v1/runs/{run_id}").ok()
-    assert (told["status"], told["applied"]) == ("failed", 2)
+    got = operator.get(f"/v1/runs/{run_id}").ok()
+    assert (got["status"], got["applied"]) == ("failed", 2)
     assert sorted(rungs(operator, *faded)) == ["active"] * 4 + ["archived"] * 2
     operator.post(f"/v1/runs/{run_id}/undo").ok()
     assert set(rungs(operator, *faded)) == {"active"}

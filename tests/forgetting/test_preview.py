@@ -161,7 +161,7 @@ def test_a_draft_of_rules_and_presets_is_tried_too(operator: Caller, clock: Cloc
     assert preview(operator, values=PLAIN, rules=["ttl_by_kind"], event="ingest_complete")["affected"] == []
 
 
-def test_release_is_counted_with_what_is_archived_and_told_apart_in_the_list(operator: Caller):
+def test_release_is_counted_with_what_is_archived_and_reported_apart_in_the_list(operator: Caller):
     policy_put(operator, **PLAIN)
     topics_make(operator, 2)
     rule = {"name": "all", "action": "release", "condition": {"field": "age", "op": ">=", "value": 0}}
@@ -219,7 +219,7 @@ def test_a_topic_whose_score_is_a_threshold_is_counted_as_it_is_listed(operator:
         operator.remember(f"Skis {salience}", salience=salience)
     values = {"theta_summary": 0.3, "theta_detach": 0.0, "forget_salience_threshold": 0.0}
 
-    told = operator.post("/v1/policies/preview", {"scope": "/", "values": values, "event": "manual"}).ok()
+    got = operator.post("/v1/policies/preview", {"scope": "/", "values": values, "event": "manual"}).ok()
 
-    assert [topic["title"] for topic in told["affected"]] == ["Skis 0.29"]
-    assert told["rungs"]["summarize"]["draft"] == 1
+    assert [topic["title"] for topic in got["affected"]] == ["Skis 0.29"]
+    assert got["rungs"]["summarize"]["draft"] == 1

@@ -106,8 +106,8 @@ def test_an_agent_takes_no_topic_out_of_an_exempt_kind(cast: Cast, kind: str) ->
     answer = cast.agent.patch(f"/v1/topics/{topic_id}", {"topic_kind": kind, "title": "x"})
     assert (answer.status, answer.code) == (403, "role-too-low")
     cast.agent.ingest("extend_topic", topic_id=topic_id, topic_kind=kind)
-    told = cast.agent.topic(topic_id)
-    assert (told["topic_kind"], told["title"]) == ("identity", "Who she is")
+    got = cast.agent.topic(topic_id)
+    assert (got["topic_kind"], got["title"]) == ("identity", "Who she is")
     # From one exempt kind to another, and other edits.
     cast.agent.patch(f"/v1/topics/{topic_id}", {"title": "Who she is now"}).ok()
     cast.agent.patch(f"/v1/topics/{topic_id}", {"topic_kind": "law"}).ok()

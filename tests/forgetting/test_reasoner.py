@@ -97,11 +97,11 @@ def test_a_query_lets_the_worker_forget_what_is_due(agent: Caller, operator: Cal
 def test_the_soft_limit_is_a_gate_for_this_event(operator: Caller, event: str):
     memstate(operator, topic_count_soft_limit=5)
     topics_make(operator, 4, salience=0.01)
-    told = run(operator, event=event, dry_run=False)
-    assert (told["status"], told["planned"], "fewer than its soft limit of 5" in told["gate"]) == ("done", 0, True)
+    got = run(operator, event=event, dry_run=False)
+    assert (got["status"], got["planned"], "fewer than its soft limit of 5" in got["gate"]) == ("done", 0, True)
     topics_make(operator, 1)
-    told = run(operator, event=event, dry_run=False)
-    assert (told["gate"], told["applied"]) == (None, 4)
+    got = run(operator, event=event, dry_run=False)
+    assert (got["gate"], got["applied"]) == (None, 4)
 
 
 @pytest.mark.parametrize("event", ["memory_pressure", "manual"])

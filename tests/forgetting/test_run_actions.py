@@ -26,12 +26,12 @@ def compare(field: str, op: str, value: Any) -> dict[str, Any]:
 
 
 def made_by_rule(operator: Caller) -> Any:
-    """Run, check that a second run changes nothing, and return what the first told."""
-    told = run(operator, dry_run=False)
+    """Run, check that a second run changes nothing, and return what the first stated."""
+    got = run(operator, dry_run=False)
     before = dump(*JOURNALS)
     assert run(operator, dry_run=False)["results"] == []
     assert dump(*JOURNALS) == before
-    return told
+    return got
 
 
 def test_each_kind_lives_as_long_as_it_says(operator: Caller, clock: Clock):
@@ -43,9 +43,9 @@ def test_each_kind_lives_as_long_as_it_says(operator: Caller, clock: Clock):
         clock.forward(days=days, seconds=-1)
         assert run(operator, dry_run=False)["results"] == []
         clock.forward(seconds=1)
-        told = made_by_rule(operator)
-        assert told["results"] == [f"archived:{made[kind]}"]
-        (action,) = actions(operator, told["run_id"])
+        got = made_by_rule(operator)
+        assert got["results"] == [f"archived:{made[kind]}"]
+        (action,) = actions(operator, got["run_id"])
         assert action["why"]["rule"] == f"{kind} lives {'24h' if days == 1 else f'{days}d'}"
     clock.forward(days=10_000)
     assert run(operator, dry_run=False)["results"] == []
@@ -67,12 +67,12 @@ def test_one_run_unpins_and_archives(operator: Caller):
     kept = operator.remember("Final", pinned=True)
     draft = compare("title", "contains", "draft")
     rules_put(operator, {"condition": draft, "action": "unpin"}, {"condition": draft, "action": "archive"})
-    told = made_by_rule(operator)
-    assert told["results"] == [f"archived:{topic_id}", f"unpinned:{topic_id}"]
-    assert told["counts"] == {"summarized": 0, "detached": 0, "archived": 1, "restored": 0, "unpinned": 1}
+    got = made_by_rule(operator)
+    assert got["results"] == [f"archived:{topic_id}", f"unpinned:{topic_id}"]
+    assert got["counts"] == {"summarized": 0, "detached": 0, "archived": 1, "restored": 0, "unpinned": 1}
     assert (Vitality.objects.get(pk=topic_id).pinned, Vitality.objects.get(pk=topic_id).pin_reason) == (False, "")
     assert rungs(operator, topic_id, kept) == ["archived", "active"]
-    operator.post(f"/v1/runs/{told['run_id']}/undo").ok()
+    operator.post(f"/v1/runs/{got['run_id']}/undo").ok()
     row = Vitality.objects.get(pk=topic_id)
     assert (row.rung, row.live, row.pinned, row.pin_reason) == (0, True, True, "asked for on ingest")
 
@@ -88,10 +88,10 @@ def test_what_a_rule_pins_is_spared_by_the_same_run(operator: Caller):
         forget_salience_threshold=1,
     )
     # Ingest pins as well, so that this topic is from before the rule.
-    told = made_by_rule(operator)
-    assert told["results"] == [f"pinned:{topic_id}"]
+    got = made_by_rule(operator)
+    assert got["results"] == [f"pinned:{topic_id}"]
     row = Vitality.objects.get()
-    assert (row.rung, row.pinned, row.pin_reason) == (0, True, f"a rule, in run {told['run_id']}")
+    assert (row.rung, row.pinned, row.pin_reason) == (0, True, f"a rule, in run {got['run_id']}")
 
 
 def test_categories_are_added_once_and_the_old_ones_stay_on_record(operator: Caller):
@@ -101,13 +101,13 @@ def test_categories_are_added_once_and_the_old_ones_stay_on_record(operator: Cal
         {"condition": compare("title", "contains", "crowd"), "action": "categorize", "category": "loud"},
         {"condition": compare("category", "has", "loud"), "action": "detach"},
     )
-    told = made_by_rule(operator)
-    assert told["results"] == [f"detached:{topic_id}", f"categorized:{topic_id}"]
-    assert told["counts"]["categorized"] == told["counts"]["detached"] == 1
+    got = made_by_rule(operator)
+    assert got["results"] == [f"detached:{topic_id}", f"categorized:{topic_id}"]
+    assert got["counts"]["categorized"] == got["counts"]["detached"] == 1
     assert Topic.objects.get().categories == ["art", "loud", "zoo"]
     edit = TopicEdit.objects.get()
-    assert (edit.before, edit.actor) == ({"categories": ["art", "zoo"]}, f"run {told['run_id']}")
-    (action,) = actions(operator, told["run_id"])
+    assert (edit.before, edit.actor) == ({"categories": ["art", "zoo"]}, f"run {got['run_id']}")
+    (action,) = actions(operator, got["run_id"])
     assert action["changes"] == {"categories": ["loud"]}
 
 
@@ -115,8 +115,8 @@ def test_released_topics_are_gone_from_every_query_and_can_be_restored(agent: Ca
     gone, kept = agent.remember("Old tea"), agent.remember("New tea")
     rules_put(operator, {"condition": compare("title", "contains", "old"), "action": "release"})
     before = store_rows()
-    told = made_by_rule(operator)
-    assert (told["results"], told["counts"]["released"]) == ([f"released:{gone}"], 1)
+    got = made_by_rule(operator)
+    assert (got["results"], got["counts"]["released"]) == ([f"released:{gone}"], 1)
     assert agent.found("Old tea", include_archived=True) == [kept]
     assert agent.found("?", stages=[], topic_ids=[gone], include_archived=True) == []
     after = store_rows()
@@ -128,9 +128,9 @@ def test_released_topics_are_gone_from_every_query_and_can_be_restored(agent: Ca
 def test_release_by_rule_trips_the_circuit_breaker_as_archiving_does(operator: Caller):
     topics_make(operator, 60)
     rules_put(operator, {"condition": compare("title", "contains", "topic"), "action": "release"})
-    told = run(operator, dry_run=False)
-    assert (told["status"], told["counts"]["released"]) == ("held", 60)
-    assert "60 of 60" in told["held_because"]
+    got = run(operator, dry_run=False)
+    assert (got["status"], got["counts"]["released"]) == ("held", 60)
+    assert "60 of 60" in got["held_because"]
 
 
 def test_a_rule_spares_pinned_topics_exempt_kinds_and_exempt_scopes(operator: Caller):
@@ -157,9 +157,9 @@ def test_the_first_rule_that_matches_decides_and_the_ladder_may_go_further(opera
         theta_detach=0.05,
         forget_salience_threshold=0.05,
     )
-    told = made_by_rule(operator)
-    assert sorted(told["results"]) == sorted([f"summarized:{old}", f"archived:{faded}"])
-    why = {item["topic_id"]: item["why"] for item in actions(operator, told["run_id"])}
+    got = made_by_rule(operator)
+    assert sorted(got["results"]) == sorted([f"summarized:{old}", f"archived:{faded}"])
+    why = {item["topic_id"]: item["why"] for item in actions(operator, got["run_id"])}
     assert why[old]["rule"] == "rule 0"
     assert why[faded]["threshold"] == "forget_salience_threshold"
 
@@ -178,10 +178,10 @@ def test_a_rule_of_a_scope_holds_there_and_below_and_only_on_its_events(operator
     rule = {"name": "all", "condition": compare("age", ">=", 0), "action": "archive", "events": ["cron"]}
     policy_put(operator, "/a", rules=[rule])
     assert run(operator, dry_run=False)["results"] == []
-    told = run(operator, event="cron", dry_run=False)
-    assert told["results"] == [f"archived:{here}"]
-    assert told["policy_versions"] == {"/": 1, "/a": 1}
-    (action,) = actions(operator, told["run_id"])
+    got = run(operator, event="cron", dry_run=False)
+    assert got["results"] == [f"archived:{here}"]
+    assert got["policy_versions"] == {"/": 1, "/a": 1}
+    (action,) = actions(operator, got["run_id"])
     assert (action["why"]["rule"], action["why"]["rule_scope"], action["why"]["policy"]) == ("all", "/a", "/a")
     assert rungs(operator, beside) == ["active"]
 

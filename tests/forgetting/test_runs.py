@@ -33,33 +33,33 @@ def refused(answer: Any, status: int, code: str, *words: str) -> None:
         assert word in answer.detail, answer.detail
 
 
-def topics_of(told: Any) -> list[str]:
-    return [result.split(":")[1] for result in told["results"]]
+def topics_of(got: Any) -> list[str]:
+    return [result.split(":")[1] for result in got["results"]]
 
 
-def applied(caller: Caller, told: Any) -> list[str]:
-    return [item["topic_id"] for item in actions(caller, told["run_id"], state="applied")]
+def applied(caller: Caller, got: Any) -> list[str]:
+    return [item["topic_id"] for item in actions(caller, got["run_id"], state="applied")]
 
 
 # --- Plan and apply ---
 
 
-def test_a_run_is_a_dry_run_unless_told_otherwise(operator: Caller, faded: list[str]):
+def test_a_run_is_a_dry_run_unless_reported_otherwise(operator: Caller, faded: list[str]):
     before = dump(*JOURNALS)
-    told = operator.post("/v1/runs", {}).ok()
-    assert (told["status"], told["dry_run"], told["event"], told["scope"]) == ("planned", True, "cron", "/")
-    assert sorted(told["results"]) == sorted(f"archived:{topic_id}" for topic_id in faded)
-    assert told["counts"] == {"summarized": 0, "detached": 0, "archived": 3, "restored": 0}
-    assert (told["planned"], told["applied"], told["progress"]) == (3, 0, 0.0)
+    got = operator.post("/v1/runs", {}).ok()
+    assert (got["status"], got["dry_run"], got["event"], got["scope"]) == ("planned", True, "cron", "/")
+    assert sorted(got["results"]) == sorted(f"archived:{topic_id}" for topic_id in faded)
+    assert got["counts"] == {"summarized": 0, "detached": 0, "archived": 3, "restored": 0}
+    assert (got["planned"], got["applied"], got["progress"]) == (3, 0, 0.0)
     assert dump(*JOURNALS) == before
 
 
 def test_a_plan_is_applied_as_it_stands_and_only_once(operator: Caller, faded: list[str]):
     plan = run(operator)
     topics_make(operator, 2, salience=0.01)
-    told = verb(operator, plan["run_id"], "apply").ok()
-    assert (told["status"], told["results"], told["approved_by"]) == ("done", plan["results"], "key:operator")
-    assert (told["applied"], told["skipped"], told["progress"]) == (3, 0, 1.0)
+    got = verb(operator, plan["run_id"], "apply").ok()
+    assert (got["status"], got["results"], got["approved_by"]) == ("done", plan["results"], "key:operator")
+    assert (got["applied"], got["skipped"], got["progress"]) == (3, 0, 1.0)
     refused(verb(operator, plan["run_id"], "apply"), 409, "wrong-status")
     event = AuditEvent.objects.get(action="run_applied")
     assert (event.actor, event.reason, event.after["run"]) == ("key:operator", "because", plan["run_id"])
@@ -68,8 +68,8 @@ def test_a_plan_is_applied_as_it_stands_and_only_once(operator: Caller, faded: l
 def test_a_second_run_in_a_row_changes_nothing(operator: Caller, faded: list[str]):
     run(operator, dry_run=False)
     before = dump(*JOURNALS)
-    told = run(operator, dry_run=False)
-    assert (told["status"], told["planned"], told["results"], told["progress"]) == ("done", 0, [], 1.0)
+    got = run(operator, dry_run=False)
+    assert (got["status"], got["planned"], got["results"], got["progress"]) == ("done", 0, [], 1.0)
     assert dump(*JOURNALS) == before
 
 
@@ -146,8 +146,8 @@ def test_a_plan_judged_for_another_moment_is_only_to_look_at(operator: Caller, f
 def test_a_run_makes_only_what_lies_in_its_scope(operator: Caller):
     policy_put(operator, preset="memstate", topic_count_soft_limit=0)
     inside, beside = (topics_make(operator, 2, salience=0.04, scope=scope) for scope in ("/a/deep", "/ab"))
-    told = run(operator, scope="/a", dry_run=False)
-    assert sorted(applied(operator, told)) == sorted(inside)
+    got = run(operator, scope="/a", dry_run=False)
+    assert sorted(applied(operator, got)) == sorted(inside)
     assert rungs(operator, *beside) == ["active", "active"]
 
 
@@ -158,13 +158,13 @@ def test_more_than_the_share_waits_for_approval_and_no_more_does_not(operator: C
     policy_put(operator, preset="memstate", topic_count_soft_limit=0)
     topics_make(operator, 240)
     faded = topics_make(operator, 60, salience=0.04)
-    told = run(operator, dry_run=False)
-    assert (told["status"], told["held_because"], told["applied"]) == ("done", None, 60)
-    verb(operator, told["run_id"], "undo").ok()
+    got = run(operator, dry_run=False)
+    assert (got["status"], got["held_because"], got["applied"]) == ("done", None, 60)
+    verb(operator, got["run_id"], "undo").ok()
     topics_make(operator, 1, salience=0.04)
-    told = run(operator, dry_run=False)
-    assert told["status"] == "held"
-    assert told["held_because"] == (
+    got = run(operator, dry_run=False)
+    assert got["status"] == "held"
+    assert got["held_because"] == (
         "It would archive 61 of 301 live memories (20%), more than the 20% that max_archive_share allows."
     )
     assert rungs(operator, faded[0]) == ["active"]
@@ -183,7 +183,7 @@ def test_a_dry_run_is_never_held(operator: Caller):
     topics_make(operator, 60, salience=0.04)
     plan = run(operator)
     assert (plan["status"], plan["held_because"]) == ("planned", None)
-    # Somebody has looked at it: applying a plan is the approval.
+    # Someone has looked at it: applying a plan is the approval.
     assert verb(operator, plan["run_id"], "apply").ok()["applied"] == 60
 
 
@@ -192,9 +192,9 @@ def test_what_the_next_runs_would_take_counts_for_the_share(operator: Caller):
     policy_put(operator, preset="memstate", topic_count_soft_limit=0, max_topics_for_forget_scan=60)
     topics_make(operator, 400)
     topics_make(operator, 200, salience=0.04)
-    told = run(operator, dry_run=False)
-    assert (told["status"], told["planned"], told["left_over"]) == ("held", 60, 140)
-    assert told["held_because"] == (
+    got = run(operator, dry_run=False)
+    assert (got["status"], got["planned"], got["left_over"]) == ("held", 60, 140)
+    assert got["held_because"] == (
         "It would archive 200 of 600 live memories (33%), more than the 20% that max_archive_share allows."
     )
 
@@ -204,8 +204,8 @@ def test_a_mistake_in_the_policy_of_a_small_scope_is_held_in_the_run_over_a_larg
     policy_put(operator, "/user/alice", theta_summary=3, theta_detach=2.5, forget_salience_threshold=2)
     topics_make(operator, 500)
     topics_make(operator, 60, scope="/user/alice")
-    told = run(operator, dry_run=False)
-    assert told["held_because"] == (
+    got = run(operator, dry_run=False)
+    assert got["held_because"] == (
         "It would archive 60 of 60 live memories under the policy of /user/alice (100%), more than the 20% that "
         "max_archive_share allows."
     )
@@ -219,15 +219,15 @@ def test_a_mistake_in_the_policy_of_a_small_scope_is_held_in_the_run_over_a_larg
 def held(operator: Caller) -> Any:
     policy_put(operator, preset="memstate", topic_count_soft_limit=0, mode="review")
     topics_make(operator, 3, salience=0.04)
-    told = run(operator, dry_run=False)
-    assert (told["status"], told["held_because"]) == ("held", "The policy of / requires a review of every run.")
-    assert set(rungs(operator, *(result.split(":")[1] for result in told["results"]))) == {"active"}
-    return told
+    got = run(operator, dry_run=False)
+    assert (got["status"], got["held_because"]) == ("held", "The policy of / requires a review of every run.")
+    assert set(rungs(operator, *(result.split(":")[1] for result in got["results"]))) == {"active"}
+    return got
 
 
 def test_a_held_run_goes_ahead_when_an_operator_approves(operator: Caller, held: Any):
-    told = verb(operator, held["run_id"], "approve").ok()
-    assert (told["status"], told["applied"], told["approved_by"]) == ("done", 3, "key:operator")
+    got = verb(operator, held["run_id"], "approve").ok()
+    assert (got["status"], got["applied"], got["approved_by"]) == ("done", 3, "key:operator")
     event = AuditEvent.objects.get(action="run_approved")
     assert (event.actor, event.reason) == ("key:operator", "because")
     refused(verb(operator, held["run_id"], "approve"), 409, "wrong-status")
@@ -236,10 +236,10 @@ def test_a_held_run_goes_ahead_when_an_operator_approves(operator: Caller, held:
 def test_approval_leaves_alone_what_has_changed_and_lists_it(operator: Caller, held: Any):
     topics = [result.split(":")[1] for result in held["results"]]
     changed(operator, topics[0], "pin")
-    told = verb(operator, held["run_id"], "approve").ok()
-    assert (told["status"], told["applied"], told["skipped"], told["progress"]) == ("done", 2, 1, 1.0)
-    assert told["results"] == held["results"][1:]
-    assert told["counts"] == {**held["counts"], "archived": 2}
+    got = verb(operator, held["run_id"], "approve").ok()
+    assert (got["status"], got["applied"], got["skipped"], got["progress"]) == ("done", 2, 1, 1.0)
+    assert got["results"] == held["results"][1:]
+    assert got["counts"] == {**held["counts"], "archived": 2}
     (skipped,) = actions(operator, held["run_id"], state="skipped")
     assert (skipped["topic_id"], skipped["note"]) == (topics[0], "It was pinned since.")
     assert rungs(operator, *topics) == ["active", "archived", "archived"]
@@ -259,8 +259,8 @@ def test_a_held_run_is_refused_once_the_policy_has_changed(operator: Caller, hel
 
 def test_a_held_run_is_refused_and_no_memory_changes(operator: Caller, held: Any):
     before = rungs(operator, *topics_of(held))
-    told = verb(operator, held["run_id"], "refuse").ok()
-    assert (told["status"], told["results"], told["applied"]) == ("refused", [], 0)
+    got = verb(operator, held["run_id"], "refuse").ok()
+    assert (got["status"], got["results"], got["applied"]) == ("refused", [], 0)
     event = AuditEvent.objects.get(action="run_refused")
     assert (event.actor, event.reason, event.after["run"]) == ("key:operator", "because", held["run_id"])
     assert rungs(operator, *topics_of(held)) == before
@@ -336,8 +336,8 @@ def test_the_same_plan_is_not_written_twice(operator: Caller, held: Any):
 
 def test_another_plan_takes_the_place_of_a_held_one(operator: Caller, held: Any):
     topics_make(operator, 1, salience=0.04)
-    told = run(operator, dry_run=False)
-    assert (told["status"], told["planned"]) == ("held", 4)
+    got = run(operator, dry_run=False)
+    assert (got["status"], got["planned"]) == ("held", 4)
     old = operator.get(f"/v1/runs/{held['run_id']}").ok()
     assert old["status"] == "failed"
     assert "planned again" in old["failure"]
@@ -349,8 +349,8 @@ def test_where_the_mode_is_off_nothing_is_forgotten(operator: Caller):
     policy_put(operator, preset="memstate", topic_count_soft_limit=0)
     policy_put(operator, "/quiet", mode="off")
     gone, kept = (topics_make(operator, 2, salience=0.04, scope=scope) for scope in ("/loud", "/quiet/deep"))
-    told = run(operator, dry_run=False)
-    assert sorted(applied(operator, told)) == sorted(gone)
+    got = run(operator, dry_run=False)
+    assert sorted(applied(operator, got)) == sorted(gone)
     assert run(operator, scope="/quiet", dry_run=False)["planned"] == 0
     assert rungs(operator, *kept) == ["active", "active"]
 
@@ -359,11 +359,11 @@ def test_a_review_asked_for_below_does_not_hold_the_run_above(operator: Caller):
     policy_put(operator, preset="memstate", topic_count_soft_limit=0)
     policy_put(operator, "/a", mode="review")
     (above,), (below,) = (topics_make(operator, 1, salience=0.04, scope=scope) for scope in ("/b", "/a/c"))
-    told = run(operator, dry_run=False)
-    assert (told["status"], told["results"]) == ("done", [f"archived:{above}"])
-    told = run(operator, scope="/a", dry_run=False)
-    assert (told["status"], told["held_because"]) == ("held", "The policy of /a requires a review of every run.")
-    assert told["results"] == [f"archived:{below}"]
+    got = run(operator, dry_run=False)
+    assert (got["status"], got["results"]) == ("done", [f"archived:{above}"])
+    got = run(operator, scope="/a", dry_run=False)
+    assert (got["status"], got["held_because"]) == ("held", "The policy of /a requires a review of every run.")
+    assert got["results"] == [f"archived:{below}"]
 
 
 # --- Overlap ---
@@ -391,8 +391,8 @@ def test_the_worker_finishes_what_was_left_applying(operator: Caller, faded: lis
     plan = run(operator)
     ForgetRun.objects.filter(pk=plan["run_id"]).update(status="applying")
     worker_turn()
-    told = operator.get(f"/v1/runs/{plan['run_id']}").ok()
-    assert (told["status"], told["applied"]) == ("done", 3)
+    got = operator.get(f"/v1/runs/{plan['run_id']}").ok()
+    assert (got["status"], got["applied"]) == ("done", 3)
 
 
 # --- Most topics of a run ---
@@ -403,12 +403,12 @@ def test_one_run_takes_the_lowest_scores_first_and_tells_what_is_left(operator: 
     made = {salience: topics_make(operator, 1, salience=salience)[0] for salience in (0.03, 0.01, 0.04, 0.02)}
     plan = run(operator)
     assert (plan["planned"], plan["left_over"]) == (2, 2)
-    told = run(operator, dry_run=False)
-    assert told["results"] == [f"archived:{made[0.01]}", f"archived:{made[0.02]}"]
-    assert (told["left_over"], told["counts"]["archived"]) == (2, 2)
-    told = run(operator, dry_run=False)
-    assert told["results"] == [f"archived:{made[0.03]}", f"archived:{made[0.04]}"]
-    assert told["left_over"] == 0
+    got = run(operator, dry_run=False)
+    assert got["results"] == [f"archived:{made[0.01]}", f"archived:{made[0.02]}"]
+    assert (got["left_over"], got["counts"]["archived"]) == (2, 2)
+    got = run(operator, dry_run=False)
+    assert got["results"] == [f"archived:{made[0.03]}", f"archived:{made[0.04]}"]
+    assert got["left_over"] == 0
 
 
 # --- Who and where ---
@@ -451,10 +451,10 @@ def test_a_team_runs_its_own_scope(operator: Caller, team: Caller, auditor: Call
     policy_put(operator, preset="memstate", topic_count_soft_limit=0)
     inside = topics_make(operator, 2, salience=0.04, scope="/user/alice")
     beside = topics_make(operator, 2, salience=0.04)
-    told = team.post("/v1/runs", {"event": "manual", "dry_run": False}).ok()
-    assert (told["scope"], sorted(applied(team, told))) == ("/user", sorted(inside))
+    got = team.post("/v1/runs", {"event": "manual", "dry_run": False}).ok()
+    assert (got["scope"], sorted(applied(team, got))) == ("/user", sorted(inside))
     assert rungs(operator, *beside) == ["active", "active"]
-    assert [item["run_id"] for item in auditor.get("/v1/runs").ok()["items"]] == [told["run_id"]]
+    assert [item["run_id"] for item in auditor.get("/v1/runs").ok()["items"]] == [got["run_id"]]
 
 
 def test_the_list_of_runs_is_newest_first_and_can_be_filtered(operator: Caller, clock: Clock, faded: list[str]):
@@ -478,10 +478,10 @@ def test_the_list_of_runs_is_newest_first_and_can_be_filtered(operator: Caller, 
 
 
 def test_every_action_is_journaled_once_with_what_stood_before_and_after(operator: Caller, faded: list[str]):
-    told = run(operator, dry_run=False)
-    rows = list(ForgetAction.objects.filter(run=told["run_id"]).order_by("place"))
+    got = run(operator, dry_run=False)
+    rows = list(ForgetAction.objects.filter(run=got["run_id"]).order_by("place"))
     assert [(row.place, row.state) for row in rows] == [(1, "applied"), (2, "applied"), (3, "applied")]
-    for row, item in zip(rows, actions(operator, told["run_id"]), strict=True):
+    for row, item in zip(rows, actions(operator, got["run_id"]), strict=True):
         assert row.before["salience"] == item["salience_before"] == 0.04
         assert row.after is not None
         assert row.after["salience"] == item["salience_after"] == 0.02

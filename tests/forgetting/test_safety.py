@@ -1,4 +1,4 @@
-"""A mistyped policy does no harm: the run is held, and if somebody lets it go ahead, undo brings all of it back."""
+"""A mistyped policy does no harm: the run is held, and if someone lets it go ahead, undo brings all of it back."""
 
 import datetime as dt
 from typing import Any
@@ -18,7 +18,7 @@ def tended() -> None:
 @pytest.fixture
 def two_thousand(without_vector_index: None, operator: Caller, clock: Clock, settings: Any) -> list[str]:
     """Topics of forty days with a value each, one in five of them reinforced since, some linked."""
-    # Nobody looks for duplicates here, which without the index takes the longer the more there are.
+    # No one looks for duplicates here, which without the index takes the longer the more there are.
     settings.MEMSTATE_KNOBS = {**settings.MEMSTATE_KNOBS, "duplicates_mode": "off"}
     clock.set(NOON)
     made = topics_make(operator, 2000, days=40, fields=[{"name": "kind", "value": "green"}])
@@ -35,9 +35,9 @@ def test_a_half_life_of_an_hour_by_mistake_archives_nothing_and_can_be_undone(
     operator: Caller, two_thousand: list[str]
 ):
     policy_put(operator, half_life_days=1 / 24)
-    told = run(operator, event="cron", dry_run=False)
-    assert (told["status"], told["applied"], told["counts"]["archived"]) == ("held", 0, 2000)
-    assert told["held_because"] == (
+    got = run(operator, event="cron", dry_run=False)
+    assert (got["status"], got["applied"], got["counts"]["archived"]) == ("held", 0, 2000)
+    assert got["held_because"] == (
         "It would archive 2,000 of 2,000 live memories (100%), more than the 20% that max_archive_share allows."
     )
     assert not Topic.objects.exclude(rung=0).exists()
@@ -49,14 +49,14 @@ def test_a_half_life_of_an_hour_by_mistake_archives_nothing_and_can_be_undone(
     assert list(ForgetRun.objects.values_list("status", flat=True)) == ["held"]
 
     before = dump(*JOURNALS)
-    operator.post(f"/v1/runs/{told['run_id']}/approve", {"reason": "by mistake"}).ok()
+    operator.post(f"/v1/runs/{got['run_id']}/approve", {"reason": "by mistake"}).ok()
     # What a request has no time for is the worker's.
     tended()
-    approved = operator.get(f"/v1/runs/{told['run_id']}").ok()
+    approved = operator.get(f"/v1/runs/{got['run_id']}").ok()
     assert (approved["status"], approved["applied"], len(approved["results"])) == ("done", 2000, 2000)
     tended()
     assert Topic.objects.filter(rung=3).count() == 2000
-    undone = operator.post(f"/v1/runs/{told['run_id']}/undo").ok()
+    undone = operator.post(f"/v1/runs/{got['run_id']}/undo").ok()
     assert (undone["restored"], undone["conflicts"]) == (2000, [])
     tended()
     after = dump(*JOURNALS)

@@ -92,20 +92,20 @@ def test_a_backtest_archives_what_the_runs_did(cast: Cast, clock: Clock, name: s
     counted = Counter(ForgetAction.objects.filter(state="applied").values_list("action", flat=True))
     assert sum(done.values()) > 10
     before = store_rows()
-    told = cast.operator.post(
+    got = cast.operator.post(
         "/v1/policies/backtest",
         {"start": (BEGIN + dt.timedelta(days=RUNS_FROM)).isoformat(), "end": clock.now.isoformat()},
     ).ok()
     archived = 0
-    for day in told["days"]:
+    for day in got["days"]:
         archived += done[dt.datetime.fromisoformat(day["at"]).date()]
         assert day["archived"] == archived, day
-    assert told["draft"]["archived"] == archived
+    assert got["draft"]["archived"] == archived
     for action in ("summarized", "detached", "restored"):
-        assert told[action] == counted[action], action
+        assert got[action] == counted[action], action
     # What its own runs had archived, no query returned afterwards.
-    assert (told["draft"]["used_afterwards"], told["draft"]["missed_retrievals"]) == (0, 0)
-    assert told["runs"] == DAYS - RUNS_FROM
+    assert (got["draft"]["used_afterwards"], got["draft"]["missed_retrievals"]) == (0, 0)
+    assert got["runs"] == DAYS - RUNS_FROM
     assert store_rows() == before
 
 
@@ -139,5 +139,5 @@ def test_a_salience_that_an_operator_set_is_replayed(cast: Cast, clock: Clock):
     cast.operator.patch(f"/v1/topics/{raised}", {"salience": 2}).ok()
     clock.forward(days=1)
     start = BEGIN + dt.timedelta(days=4, hours=1)
-    told = cast.operator.post("/v1/policies/backtest", {"start": start.isoformat(), "end": clock.now.isoformat()}).ok()
-    assert told["draft"]["archived"] == 1
+    got = cast.operator.post("/v1/policies/backtest", {"start": start.isoformat(), "end": clock.now.isoformat()}).ok()
+    assert got["draft"]["archived"] == 1

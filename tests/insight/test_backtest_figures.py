@@ -13,7 +13,7 @@ pytestmark = pytest.mark.django_db
 FREE = {"topic_count_soft_limit": 0}
 
 
-def told(caller: Caller, *, start: float, end: float, **members: Any) -> Any:
+def got(caller: Caller, *, start: float, end: float, **members: Any) -> Any:
     """Backtest from one day after ``BEGIN`` to another."""
     window = {name: (BEGIN + dt.timedelta(days=day)).isoformat() for name, day in (("start", start), ("end", end))}
     return caller.post("/v1/policies/backtest", {**window, **members}).ok()
@@ -54,7 +54,7 @@ def test_the_figures_are_those_counted_by_hand(cast: Cast, past: dict[str, str])
         "prune_after_days": 0,
     }
     before = store_rows()
-    found = told(cast.operator, start=0, end=100, values=draft)
+    found = got(cast.operator, start=0, end=100, values=draft)
     assert store_rows() == before
     assert (found["topics"], found["runs"], found["retrievals"]) == (10, 100, 1)
     assert found["draft"] == {
@@ -91,18 +91,18 @@ def test_use_before_the_start_counts_as_use(cast: Cast, past: dict[str, str]):
         "prune_after_days": 0,
     }
     # At day 55 the two that were retrieved stand at 0.36 and the others at 0.28.
-    assert told(cast.operator, start=55, end=56, values=draft)["draft"]["archived"] == 8
+    assert got(cast.operator, start=55, end=56, values=draft)["draft"]["archived"] == 8
 
 
 def test_the_policy_in_force_is_replayed_when_nothing_is_drafted(cast: Cast, past: dict[str, str]):
     window = {"start": 0, "end": 100}
-    assert told(cast.operator, **window)["draft"]["archived"] == 0
+    assert got(cast.operator, **window)["draft"]["archived"] == 0
     policy_set(**FREE, prune_after_days=0, half_life_days=5)
-    in_force = told(cast.operator, **window)
+    in_force = got(cast.operator, **window)
     assert in_force["draft"]["archived"] == 10
-    drafted = told(cast.operator, **window, values={**FREE, "prune_after_days": 0, "half_life_days": 5})
+    drafted = got(cast.operator, **window, values={**FREE, "prune_after_days": 0, "half_life_days": 5})
     assert drafted == in_force
-    assert told(cast.operator, **window, preset="memstate")["draft"]["archived"] == 0
+    assert got(cast.operator, **window, preset="memstate")["draft"]["archived"] == 0
 
 
 def test_the_lot_misses_more_than_a_policy_that_spares_what_is_used(cast: Cast, clock: Clock):
@@ -113,24 +113,24 @@ def test_the_lot_misses_more_than_a_policy_that_spares_what_is_used(cast: Cast, 
         cast.agent.query("", topic_ids=[used], stages=["structural"])
         folded(clock.now)
     draft = {**FREE, "half_life_days": 5, "prune_after_days": 0}
-    found = told(cast.operator, start=0, end=59, values=draft)
+    found = got(cast.operator, start=0, end=59, values=draft)
     assert (found["draft"]["archived"], found["draft"]["missed_retrievals"]) == (19, 0)
     assert found["by_lot"]["archived"] == 19
     # Of the five draws nearly all take the one that is used.
     assert found["by_lot"]["used_afterwards"] > 0.5
-    assert found == told(cast.operator, start=0, end=59, values=draft)
+    assert found == got(cast.operator, start=0, end=59, values=draft)
     assert sum(day["missed_by_lot"] for day in found["days"]) == pytest.approx(found["by_lot"]["missed_retrievals"])
 
 
 def test_an_end_that_lies_ahead_is_now(cast: Cast, clock: Clock, past: dict[str, str]):
-    found = told(cast.operator, start=90, end=500)
+    found = got(cast.operator, start=90, end=500)
     assert dt.datetime.fromisoformat(found["end"]) == clock.now
     assert found["runs"] == 10
 
 
 def test_an_empty_store_has_an_empty_backtest(cast: Cast, clock: Clock):
     clock.set(BEGIN + dt.timedelta(days=10))
-    found = told(cast.operator, start=0, end=10)
+    found = got(cast.operator, start=0, end=10)
     assert (found["topics"], found["draft"]["saved"]) == (0, 0)
     assert found["sentence"] == "This scope had no memories in this period."
 

@@ -35,7 +35,7 @@ def life(cast: Cast, clock: Clock) -> dict[str, str]:
     return topics
 
 
-def test_lookups_restores_and_shadow_hits_are_told_apart(cast: Cast, clock: Clock):
+def test_lookups_restores_and_shadow_hits_are_reported_apart(cast: Cast, clock: Clock):
     topics = life(cast, clock)
     for _ in range(2):
         clock.forward(minutes=1)
@@ -62,14 +62,14 @@ def test_lookups_restores_and_shadow_hits_are_told_apart(cast: Cast, clock: Cloc
     by_rung = {entry["rung"]: (entry["archived"], entry["regretted"]) for entry in report["by_rung"]}
     assert sum(archived for archived, _regretted in by_rung.values()) == 6
     assert by_rung == {"active": (5, 4), "summarized": (1, 0)}
-    told = {entry["title"]: entry for entry in report["topics"]}
-    assert {title: entry["signals"] for title, entry in told.items()} == {
+    got = {entry["title"]: entry for entry in report["topics"]}
+    assert {title: entry["signals"] for title, entry in got.items()} == {
         "tea": ["looked_up"],
         "rent": ["restored"],
         "paint": ["shadow"],
         "by hand": ["looked_up"],
     }
-    assert (told["tea"]["looked_up"], told["paint"]["shadow_rank"]) == (2, 3)
+    assert (got["tea"]["looked_up"], got["paint"]["shadow_rank"]) == (2, 3)
     assert report["sentence"].startswith("4 of 6 archivings were regretted (66.7%): 2 looked up, 1 restored, 1 found")
 
 
@@ -85,8 +85,8 @@ def test_what_happened_before_the_archiving_or_after_the_return_is_no_regret(cas
     cast.operator.post(f"/v1/topics/{topic}/restore", {}).ok()
     clock.forward(days=1)
     cast.reader.topic(topic)
-    (told,) = cast.reader.get("/v1/regret").ok()["topics"]
-    assert (told["signals"], told["looked_up"]) == (["restored"], 0)
+    (got,) = cast.reader.get("/v1/regret").ok()["topics"]
+    assert (got["signals"], got["looked_up"]) == (["restored"], 0)
 
 
 def test_each_archiving_of_a_topic_counts_by_itself(cast: Cast, clock: Clock):

@@ -34,10 +34,10 @@ def held(topic_id: str, now: dt.datetime) -> float:
     return topic_get(uuid.UUID(topic_id), principal=principal_like("reader"), now=now)["salience"]
 
 
-def worth(told: dict[str, Any], at: dt.datetime) -> float:
+def worth(got: dict[str, Any], at: dt.datetime) -> float:
     """Return what the curve says at a moment between two of its points; between them fading is a straight line of
     logarithms."""
-    points = told["points"]
+    points = got["points"]
     before = [point for point in points if point[0] <= at][-1]
     after = next(point for point in points if point[0] >= at)
     span = (after[0] - before[0]).total_seconds()
@@ -56,7 +56,7 @@ EVENTS = st.lists(
 
 
 @given(EVENTS, st.booleans())
-def test_a_replay_arrives_where_the_store_did(events: list[tuple[float, str, float]], told: bool):
+def test_a_replay_arrives_where_the_store_did(events: list[tuple[float, str, float]], got: bool):
     """The store folds late, and archives and restores meanwhile; journals tell what stood there, or do not."""
     now, state = 0.0, State(1.0, 0.0)
     waiting: list[tuple[float, float]] = []
@@ -89,10 +89,10 @@ def test_a_replay_arrives_where_the_store_did(events: list[tuple[float, str, flo
             turns.append(SalienceEvent(now, "set", after=state))
         elif what == "archive":
             state = State(state.salience * 0.5, state.since)
-            turns.append(SalienceEvent(now, "archived", before=before if told else None, factor=0.5))
+            turns.append(SalienceEvent(now, "archived", before=before if got else None, factor=0.5))
         else:
             state = State(max(state.at(now, HALF_LIFE) / 0.5, 1.0), now)
-            turns.append(SalienceEvent(now, "restored", before=before if told else None, factor=0.5, least=1.0))
+            turns.append(SalienceEvent(now, "restored", before=before if got else None, factor=0.5, least=1.0))
     now += DAY
     fold(now)
     replay = salience_replay(
@@ -108,7 +108,7 @@ def test_a_replay_arrives_where_the_store_did(events: list[tuple[float, str, flo
     assert replay.exact_since == 0.0
 
 
-def test_what_nobody_told_is_an_estimate_up_to_what_is_stored():
+def test_what_no_one_reported_is_an_estimate_up_to_what_is_stored():
     replay = salience_replay(
         SalienceEvent(0.0, "created", after=State(1.0, 0.0)),
         [],
@@ -144,7 +144,7 @@ def test_the_curve_goes_through_everything_that_happened(cast: Cast, clock: Cloc
         ask(days)
         folded(clock.now)
         look()
-    # A retrieval that is folded in only after somebody has archived the topic.
+    # A retrieval that is folded in only after someone has archived the topic.
     ask(3)
     clock.forward(seconds=1)
     cast.operator.post(f"/v1/topics/{topic}/archive", {"reason": "noise"}).ok()
@@ -172,16 +172,16 @@ def test_the_curve_goes_through_everything_that_happened(cast: Cast, clock: Cloc
     folded(clock.now)
     look()
 
-    told = history(topic, clock.now)
-    assert told["points"][-1][0] == clock.now
-    assert told["points"][-1][1] == pytest.approx(held(topic, clock.now))
-    assert told["exact_since"] is None
-    assert told["uses"] == 5
-    assert told["uses_unknown"] == 0
+    got = history(topic, clock.now)
+    assert got["points"][-1][0] == clock.now
+    assert got["points"][-1][1] == pytest.approx(held(topic, clock.now))
+    assert got["exact_since"] is None
+    assert got["uses"] == 5
+    assert got["uses_unknown"] == 0
     for at, value in seen:
-        assert worth(told, at) == pytest.approx(value, rel=1e-5), at
-    # Before it was made, nothing is told; the curve begins with what it was given.
-    assert told["points"][0][:2] == (BEGIN, 0.9)
+        assert worth(got, at) == pytest.approx(value, rel=1e-5), at
+    # Before it was made, nothing is informed; the curve begins with what it was given.
+    assert got["points"][0][:2] == (BEGIN, 0.9)
 
 
 @pytest.mark.django_db
@@ -190,9 +190,9 @@ def test_after_months_of_runs_every_curve_ends_with_what_is_stored(cast: Cast, c
     topics = days_live(cast, clock, days=25, runs_from=8)
     assert any(cast.reader.topic(topic)["archived"] for topic in topics)
     for topic in topics:
-        told = history(topic, clock.now)
-        assert told["points"][-1][1] == pytest.approx(held(topic, clock.now), rel=1e-6)
-        assert told["exact_since"] is None, (topic, told["turns"])
+        got = history(topic, clock.now)
+        assert got["points"][-1][1] == pytest.approx(held(topic, clock.now), rel=1e-6)
+        assert got["exact_since"] is None, (topic, got["turns"])
 
 
 @pytest.mark.django_db
@@ -202,9 +202,9 @@ def test_a_salience_that_no_journal_explains_is_said_to_be_an_estimate_before(ca
     clock.forward(days=5)
     Vitality.objects.filter(pk=topic).update(salience=4.0, reinforced_at=clock.now)
     clock.forward(days=5)
-    told = history(topic, clock.now)
-    assert told["exact_since"] == BEGIN + dt.timedelta(days=5)
-    assert told["points"][-1][1] == held(topic, clock.now)
+    got = history(topic, clock.now)
+    assert got["exact_since"] == BEGIN + dt.timedelta(days=5)
+    assert got["points"][-1][1] == held(topic, clock.now)
 
 
 @pytest.mark.django_db
@@ -217,15 +217,15 @@ def test_the_forecast_goes_on_from_now_and_marks_what_the_card_says(cast: Cast, 
     cast.agent.query("Tea")
     folded(clock.now)
     clock.forward(days=2)
-    told = history(topic, clock.now)
+    got = history(topic, clock.now)
     card = cast.reader.get(f"/v1/topics/{topic}/why").ok()
 
-    assert told["ahead"][0] == told["points"][-1]
-    assert told["score"] == pytest.approx(card["standing"]["score"])
-    assert told["score_differs"] == (strategy != "half_life")
+    assert got["ahead"][0] == got["points"][-1]
+    assert got["score"] == pytest.approx(card["standing"]["score"])
+    assert got["score_differs"] == (strategy != "half_life")
     steps = {step["rung"]: dt.datetime.fromisoformat(step["at"]) for step in card["next"]["steps"] if step["at"]}
-    assert {mark["rung"]: mark["at"] for mark in told["marks"]} == pytest.approx(steps, abs=dt.timedelta(seconds=1))
-    for mark in told["marks"]:
+    assert {mark["rung"]: mark["at"] for mark in got["marks"]} == pytest.approx(steps, abs=dt.timedelta(seconds=1))
+    for mark in got["marks"]:
         if mark["theta"] is not None and strategy in ("half_life", "relevance"):
             assert mark["score"] == pytest.approx(mark["theta"], rel=1e-3) or mark["rung"] == "archived"
 
@@ -235,12 +235,12 @@ def test_a_pinned_topic_has_a_forecast_without_marks_and_an_archived_one_none(ca
     clock.set(BEGIN)
     topic = cast.agent.remember("Tea", pinned=True)
     clock.forward(days=1)
-    told = history(topic, clock.now)
-    assert (bool(told["ahead"]), told["marks"], told["protected"]) == (True, [], ["It is pinned."])
+    got = history(topic, clock.now)
+    assert (bool(got["ahead"]), got["marks"], got["protected"]) == (True, [], ["It is pinned."])
     cast.operator.post(f"/v1/topics/{topic}/archive", {}).ok()
     clock.forward(days=1)
-    told = history(topic, clock.now)
-    assert (told["ahead"], told["marks"], told["gone"]) == ([], [], True)
+    got = history(topic, clock.now)
+    assert (got["ahead"], got["marks"], got["gone"]) == ([], [], True)
 
 
 @pytest.mark.django_db
@@ -266,8 +266,8 @@ def test_its_statements_do_not_grow_with_its_uses(cast: Cast, clock: Clock):
         folded(clock.now)
         history(topic, clock.now)
         with CaptureQueriesContext(connection) as spent:
-            told = history(topic, clock.now)
-        assert told["uses"] == times
+            got = history(topic, clock.now)
+        assert got["uses"] == times
         with CaptureQueriesContext(connection) as listed:
             accesses_of(uuid.UUID(topic), principal=principal_like("reader"), cursor=None, limit=20, now=clock.now)
         counts.append((len(spent), len(listed)))
@@ -287,7 +287,7 @@ def test_what_the_caller_may_not_see_is_not_there(cast: Cast):
 
 
 @pytest.mark.django_db
-def test_accesses_are_told_newest_first_and_page_by_page(cast: Cast, clock: Clock, monkeypatch: pytest.MonkeyPatch):
+def test_accesses_are_reported_newest_first_and_page_by_page(cast: Cast, clock: Clock, monkeypatch: pytest.MonkeyPatch):
     clock.set(BEGIN)
     topic = cast.agent.remember("Tea")
     other = cast.agent.remember("Rent")

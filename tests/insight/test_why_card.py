@@ -209,7 +209,7 @@ def test_moves_by_hand_and_undone_runs_are_in_the_history(cast: Cast, clock: Clo
     assert any(text.startswith("It was restored by key:operator on ") for text in card["sentences"])
 
 
-def test_a_protected_topic_is_told_to_be_never_forgotten_and_why(cast: Cast, clock: Clock):
+def test_a_protected_topic_is_reported_to_be_never_forgotten_and_why(cast: Cast, clock: Clock):
     policy_set(**FREE, exempt_scopes=["/user"])
     policy_set("/off", **FREE, mode="off")
     clock.set(BEGIN)
@@ -234,7 +234,7 @@ def test_a_protected_topic_is_told_to_be_never_forgotten_and_why(cast: Cast, clo
         assert card["standing"]["rung"] == "active"
 
 
-def test_what_never_fades_is_told_to_stay(cast: Cast):
+def test_what_never_fades_is_reported_to_stay(cast: Cast):
     policy_set(preset="memstate")
     card = why(cast.reader, cast.agent.remember("Tea"))
     assert {step["at"] for step in card["next"]["steps"]} == {None}
@@ -267,7 +267,7 @@ def test_a_pause_is_the_gate_of_the_topics_in_its_scope(cast: Cast, clock: Clock
     assert why(cast.reader, topic)["next"]["gate"] == ""
 
 
-def test_the_last_uses_are_told_with_question_and_asker(cast: Cast, clock: Clock):
+def test_the_last_uses_are_reported_with_question_and_asker(cast: Cast, clock: Clock):
     clock.set(BEGIN)
     policy_set(reinforce_min_relevance=0)
     topic = cast.agent.remember("Tea", scope="/user/alice")
@@ -290,7 +290,7 @@ def test_the_last_uses_are_told_with_question_and_asker(cast: Cast, clock: Clock
     assert own["last"][1]["query"] == "tea 24"
 
 
-def test_what_was_returned_without_being_renewed_is_told_apart(cast: Cast, clock: Clock):
+def test_what_was_returned_without_being_renewed_is_reported_apart(cast: Cast, clock: Clock):
     clock.set(BEGIN)
     topic = cast.agent.remember("Boiler", summary="The glasshouse is warmed by the old boiler.")
     assert why(cast.reader, topic)["returned"]["total"] == 0

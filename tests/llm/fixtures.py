@@ -25,7 +25,7 @@ _TIMED = (chat, work, loop, segments, field_summaries, runs, compaction, chat_re
 
 
 class ModelTime:
-    """A clock that stands still. It goes on by what a model takes and by what somebody waits for it."""
+    """A clock that stands still. It goes on by what a model takes and by what someone waits for it."""
 
     def __init__(self) -> None:
         self.now = 1000.0

@@ -65,9 +65,9 @@ class Asked:
     @property
     def results(self) -> list[Any]:
         """What the tools gave back in the last round, between the marks, in order."""
-        told = [each["content"] for each in self.messages if each["role"] == "tool"]
+        got = [each["content"] for each in self.messages if each["role"] == "tool"]
         asked = next((each["tool_calls"] for each in reversed(self.messages) if each.get("tool_calls")), [])
-        return [json.loads(found.group(2)) for each in told[-len(asked) :] if (found := _FRAME.search(each))]
+        return [json.loads(found.group(2)) for each in got[-len(asked) :] if (found := _FRAME.search(each))]
 
     @property
     def tools(self) -> list[str]:
@@ -113,9 +113,9 @@ def calling(*calls: tuple[str, Any], say: str = "") -> Step:
                 {
                     "id": f"call_{number}",
                     "type": "function",
-                    "function": {"name": name, "arguments": told if isinstance(told, str) else json.dumps(told)},
+                    "function": {"name": name, "arguments": got if isinstance(got, str) else json.dumps(got)},
                 }
-                for number, (name, told) in enumerate(calls, start=1)
+                for number, (name, got) in enumerate(calls, start=1)
             ],
         )
     )

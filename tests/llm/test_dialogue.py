@@ -132,7 +132,7 @@ def test_a_rate_limit_says_when_to_ask_again(model: Model):
     for _time in range(FAILURES_IN_A_ROW):
         with pytest.raises(ModelUnavailable) as raised:
             turn(within=1.0)
-    # It is not asked for a while, and whoever asks is told for how long.
+    # It is not asked for a while, and whoever asks is informed for how long.
     assert (raised.value.kind, 200 < (raised.value.wait or 0) <= 300) == ("circuit_open", True)
 
 
@@ -143,7 +143,7 @@ def test_a_caller_with_time_waits_for_the_rate_limit_of_another_caller(model: Mo
     begun = model.chats[0].at
     assert turn(within=20.0).text == "Well."
     assert model.chats[1].at - begun >= 4
-    # After failures of another sort nobody is made to wait.
+    # After failures of another sort no one is made to wait.
     model.answers(server.failing(500))
     for _time in range(FAILURES_IN_A_ROW + 1):
         with pytest.raises(ModelUnavailable) as raised:

@@ -32,7 +32,7 @@ def test_ids_do_not_leave(model: Model) -> None:
     assert "0193" not in str(model.asked[0].body)
 
 
-def test_a_doubt_is_told(model: Model) -> None:
+def test_a_doubt_is_reported(model: Model) -> None:
     model.answers({"chosen": [2, 1, 1], "unsure": True})
     assert refined() == Refined(("0193-a", "0193-b"), True)
 
@@ -80,7 +80,7 @@ def test_whatever_else_it_says_leaves_the_list_as_it_was(model: Model, step: Any
     assert refined() is None
 
 
-def test_nobody_waits_for_a_slow_one(model: Model) -> None:
+def test_no_one_waits_for_a_slow_one(model: Model) -> None:
     model.answers(server.slow())
     assert matches_refine("forget the wifi password", CANDIDATES, within=0.2) is None
 

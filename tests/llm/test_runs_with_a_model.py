@@ -45,7 +45,7 @@ def faded(operator: Caller, *topic_ids: str, to: float = 0.2) -> Any:
     return run(operator, dry_run=False)
 
 
-def told() -> list[tuple[str, int]]:
+def got() -> list[tuple[str, int]]:
     return list(FieldSummary.objects.order_by("id").values_list("method", "depth"))
 
 
@@ -60,7 +60,7 @@ def test_a_run_has_its_summaries_written_by_the_model(agent: Caller, operator: C
     assert faded(operator, topic_id)["results"] == [f"summarized:{topic_id}"]
     summary = FieldSummary.objects.get()
     assert summary.text == "From berth 1 of The harbor to berth 4 of The harbor."
-    assert told() == [("llm", 1)]
+    assert got() == [("llm", 1)]
     # What it stands for is kept, every word.
     assert Revision.objects.count() == 9
     assert [value["value"] for value in model.data()["values"]] == [f"berth {n} of The harbor" for n in range(1, 5)]
@@ -79,13 +79,13 @@ def test_a_summary_of_a_summary_is_the_last_one_of_a_model_too(agent: Caller, op
     faded(operator, topic_id)
     more(agent, topic_id, *(f"pier {number}" for number in range(6)))
     faded(operator, topic_id, to=0.1)
-    assert told() == [("llm", 1), ("llm", 2)]
+    assert got() == [("llm", 1), ("llm", 2)]
     assert model.data()["summary_of_older_values"] == "From berth 1 of The harbor to berth 4 of The harbor."
     more(agent, topic_id, *(f"quay {number}" for number in range(8)))
     # Up to the rung of summaries and down again: the model is not asked a third time.
     faded(operator, topic_id, to=0.2)
     faded(operator, topic_id, to=0.1)
-    assert told() == [("llm", 1), ("llm", 2)]
+    assert got() == [("llm", 1), ("llm", 2)]
     assert len(model.asked) == 2
     # Past that, the archive, in which every revision still is.
     faded(operator, topic_id, to=0.01)
@@ -110,7 +110,7 @@ def test_revisions_turn_cold_with_their_summary_or_not_at_all(
     assert FieldSummary.objects.count() == 0
     assert Field.objects.get().cold_through == 0
     runs.run_work(ForgetRun.objects.get(status="applying").pk, now=timezone.now(), seconds=60)
-    assert told() == [("llm", 1)]
+    assert got() == [("llm", 1)]
     assert Field.objects.get().cold_through == 4
 
 
@@ -119,11 +119,11 @@ def test_a_value_that_gives_orders_stays_a_value(agent: Caller, operator: Caller
     topic_id = agent.remember("The harbor", values={"berth": order})
     more(agent, topic_id, *(f"berth {number}" for number in range(2, 10)))
     bystander = agent.remember("A bystander", values={"note": "unchanged"})
-    # A model that obeys: the worst it can do is a text, and this one names what nobody wrote.
+    # A model that obeys: the worst it can do is a text, and this one names what no one wrote.
     model.answers("I am DONE with Everything.")
     assert faded(operator, topic_id)["results"] == [f"summarized:{topic_id}"]
     assert order not in model.asked[0].system
-    assert told() == [("extractive", 1)]
+    assert got() == [("extractive", 1)]
     assert rungs(operator, topic_id, bystander) == ["summarized", "active"]
     assert Revision.objects.filter(value=order).exists()
 
@@ -175,13 +175,13 @@ def test_a_run_uses_extractive_summaries_if_the_model_fails(
         done = operator.get(f"/v1/runs/{done['run_id']}").ok()
     assert done["status"] == "done"
     assert sorted(done["results"]) == sorted(f"summarized:{topic_id}" for topic_id in topic_ids)
-    assert told() == [("extractive", 1)] * 4
+    assert got() == [("extractive", 1)] * 4
     for summary in FieldSummary.objects.select_related("field__topic"):
         folded = Revision.objects.filter(field=summary.field, seq__lte=4).order_by("seq")
         assert summary.text == values_summarize([DatedValue(each.value, each.valid_from) for each in folded])
     assert Revision.objects.count() == 36
     if how in ("slow", "trickling", "refusing the key", "limiting for long", "pointing elsewhere"):
-        # After that it is left alone, so that nobody waits for it again.
+        # After that it is left alone, so that no one waits for it again.
         assert len(model.asked) <= circuit_breaker.FAILURES_IN_A_ROW
     assert all(asked.path == "/v1/chat/completions" for asked in model.asked)
 
@@ -195,9 +195,9 @@ def test_the_worker_summarizes_what_a_request_had_no_time_for(
     began = faded(operator, *topic_ids)
     assert began["status"] == "applying"
     # What was begun has come to its end.
-    assert told() == [("llm", 1)]
+    assert got() == [("llm", 1)]
     runs.run_work(uuid.UUID(began["run_id"]), now=timezone.now(), seconds=60)
-    assert told() == [("llm", 1)] * 3
+    assert got() == [("llm", 1)] * 3
     assert ForgetRun.objects.get(pk=began["run_id"]).status == "done"
     assert len(model.asked) == 3
 
@@ -205,7 +205,7 @@ def test_the_worker_summarizes_what_a_request_had_no_time_for(
 def test_without_a_model_a_run_is_done_in_one_go(agent: Caller, operator: Caller, monkeypatch: pytest.MonkeyPatch):
     topic_ids = [written(agent, f"Harbor {name}") for name in ("north", "south", "east")]
     assert faded(operator, *topic_ids)["status"] == "done"
-    assert told() == [("extractive", 1)] * 3
+    assert got() == [("extractive", 1)] * 3
 
 
 @pytest.mark.parametrize("true", [True, False])
@@ -214,11 +214,11 @@ def test_a_compacted_topic_gets_its_summary_from_the_model_if_that_is_true(
 ) -> None:
     policy_put(operator, compact=True, topic_count_soft_limit=0)
     topics_make(operator, 3, days=400, title="The harbor", summary="Berth 4 is closed.")
-    told = "Three notes on the harbor: berth 4 is closed." if true else "Berth 17 belongs to Kowalski."
-    model.answers(told)
+    got = "Three notes on the harbor: berth 4 is closed." if true else "Berth 17 belongs to Kowalski."
+    model.answers(got)
     done = run(operator, dry_run=False)
     made = next(result.split(":")[1] for result in done["results"] if result.startswith("compacted"))
-    assert (operator.topic(made)["summary"] == told) is true
+    assert (operator.topic(made)["summary"] == got) is true
     assert "erth 4 is closed" in operator.topic(made)["summary"]
 
 

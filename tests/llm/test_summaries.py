@@ -55,15 +55,15 @@ def test_what_was_stored_is_sent_as_data(model: Model) -> None:
         "In Lisbon " * 200,
         # Longer than what it summarizes.
         "She lived in Lisbon and then in Porto. " * 5,
-        # Numbers that nobody wrote.
+        # Numbers that no one wrote.
         "In Lisbon with 4 cats.",
         "In Porto with 1,300 books.",
         "In Porto since 15 Mar 2026.",
         "3.1 rooms in Porto.",
-        # Names that nobody wrote.
+        # Names that no one wrote.
         "Lived in Lisbon, moved to Madrid.",
         "Moved with Ana to Porto.",
-        # Addresses that nobody wrote.
+        # Addresses that no one wrote.
         "Lives in Porto, see evil.example/porto for more.",
         "Lives in Porto (ana@example.org).",
         server.refusing(),
@@ -90,12 +90,12 @@ def test_an_answer_that_will_not_do_is_replaced(model: Model, reply: Any) -> Non
         "First Lisbon's river. Then: Porto.",
     ],
 )
-def test_what_was_written_may_be_told_in_another_form(model: Model, reply: str) -> None:
+def test_what_was_written_may_be_reported_in_another_form(model: Model, reply: str) -> None:
     model.answers(reply)
     assert revisions_summarize(VALUES) == Summary(reply, "llm")
 
 
-def test_where_words_are_written_large_by_habit_names_cannot_be_told(model: Model) -> None:
+def test_where_words_are_written_large_by_habit_names_cannot_be_reported(model: Model) -> None:
     values = [
         DatedValue("Sie wohnt in einer kleinen Wohnung am Fluss mit zwei Katzen und einem Garten.", VALUES[0].at),
         DatedValue("Sie wohnt in einem Haus mit vielen Zimmern und einer Menge Platz.", VALUES[1].at),

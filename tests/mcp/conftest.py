@@ -1,7 +1,7 @@
 """Agents that speak MCP with the SDK's own client: over stdio with a process each, over HTTP with a real web server.
 
 ``connect(secret)`` gives a session by the transport and the protocol that the test is about; what it returns is called
-like the SDK's client, without awaiting. With ``fresh=True`` nobody else has used it.
+like the SDK's client, without awaiting. With ``fresh=True`` no one else has used it.
 """
 
 import contextlib

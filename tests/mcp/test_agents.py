@@ -78,12 +78,12 @@ def test_an_agent_finds_remembers_and_explains(people: Cast, connect: Connect):
         whole = link.call("topic", topic_id=mara)
         assert whole["fields"] == {"note": "A friend.", "city": "Lisbon", "car": "an old Volvo"}
         assert [(each["topic_id"], each["kind"]) for each in whole["linked"]] == [(other, "lives_in")]
-        told = link.call("history", topic_id=mara, field="city")
-        assert [(each["value"], each["provenance"]) for each in told["revisions"]] == [
+        got = link.call("history", topic_id=mara, field="city")
+        assert [(each["value"], each["provenance"]) for each in got["revisions"]] == [
             ("Lisbon", "mcp"),
             ("Berlin", "mcp"),
         ]
-        assert told["revisions"][0]["why_changed"] == "She moved."
+        assert got["revisions"][0]["why_changed"] == "She moved."
         assert link.call("why", topic_id=mara)["sentences"]
         by_key = people.reader.get(f"/v1/topics/{mara}/fields/city/history").ok()["items"]
         assert {each["actor"] for each in by_key} == {"key:agent"}

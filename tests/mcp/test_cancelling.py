@@ -1,4 +1,4 @@
-"""A call that its client gives up runs to its end: it writes once at most, nobody waits for it, and nothing stays open.
+"""A call that its client gives up runs to its end: it writes once at most, no one waits for it, and nothing stays open.
 
 How long a call may take is the database's to say: a statement that takes too long is ended.
 """

@@ -69,10 +69,10 @@ def with_key(web: WebServer) -> Iterator[str]:
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_a_scenario_passes(suite: Path, with_key: str, scenario: str) -> None:
-    told = subprocess.run(
+    got = subprocess.run(
         [*NODE, "node", str(suite), "server", "--url", with_key, "--scenario", scenario],
         capture_output=True,
         text=True,
         timeout=120,
     )
-    assert told.returncode == 0, told.stdout + told.stderr
+    assert got.returncode == 0, got.stdout + got.stderr

@@ -48,18 +48,18 @@ def test_a_tool_is_called_in_both_protocols(agent: Caller):
     assert new["result"]["structuredContent"] == old["result"]["structuredContent"]
 
 
-def test_who_has_no_key_is_told_so_before_the_protocol(cast: Cast, clock: Clock):
+def test_who_has_no_key_is_reported_so_before_the_protocol(cast: Cast, clock: Clock):
     before = store_rows()
     for method in ("POST", "GET", "DELETE"):
-        answer = cast.nobody.request(method, "/mcp", headers=ACCEPT)
+        answer = cast.anonymous.request(method, "/mcp", headers=ACCEPT)
         assert (answer.status, answer.headers["www-authenticate"]) == (401, 'Bearer realm="memstate"')
         assert answer.code == "key-missing"
-    assert Caller(cast.nobody.send, "ms_wrong").post("/mcp", {}).code == "key-unknown"
+    assert Caller(cast.anonymous.send, "ms_wrong").post("/mcp", {}).code == "key-unknown"
     bearer = {"Authorization": f"Bearer {cast.reader.secret}"}
-    assert send(cast.nobody, "tools/list", **bearer).ok()["result"]["tools"]
+    assert send(cast.anonymous, "tools/list", **bearer).ok()["result"]["tools"]
     assert store_rows() == before
 
-    limited = Caller(cast.nobody.send, "ms_a-key-that-will-not-last-for-long")
+    limited = Caller(cast.anonymous.send, "ms_a-key-that-will-not-last-for-long")
     key = key_create(
         name="short", role="agent", secret=limited.secret or "", expires_at=clock.stop() + dt.timedelta(days=1)
     )
@@ -72,7 +72,7 @@ def test_who_has_no_key_is_told_so_before_the_protocol(cast: Cast, clock: Clock)
 
 
 def test_a_session_is_no_key(cast: Cast):
-    """No session is handed out. Whoever names one acts with their own key, and ends nobody's work."""
+    """No session is handed out. Whoever names one acts with their own key, and ends no one's work."""
     opened = send(cast.operator, "initialize", INITIALIZE)
     assert opened.ok()["result"]["serverInfo"]["name"] == "memstate"
     assert "mcp-session-id" not in opened.headers
@@ -92,7 +92,7 @@ def test_a_session_is_no_key(cast: Cast):
 def test_pages_of_other_sites_are_refused(cast: Cast, settings: Any):
     for origin in ("https://evil.example", "http://localhost:6274", "null"):
         assert send(cast.agent, "tools/list", Origin=origin).status == 403
-    assert send(cast.nobody, "tools/list", Origin="https://evil.example").status == 403
+    assert send(cast.anonymous, "tools/list", Origin="https://evil.example").status == 403
     assert send(cast.agent, "tools/list", Origin="http://testserver").status == 200
     settings.CSRF_TRUSTED_ORIGINS = ["https://friend.example"]
     assert send(cast.agent, "tools/list", Origin="https://friend.example").status == 200
@@ -160,7 +160,7 @@ def test_the_minute_of_a_key_holds_for_this_door_too(cast: Cast, settings: Any, 
 
 
 @pytest.mark.parametrize("door", [send, modern])
-def test_what_fails_inside_is_told_without_the_inside(cast: Cast, monkeypatch: pytest.MonkeyPatch, door: Any):
+def test_what_fails_inside_is_reported_without_the_inside(cast: Cast, monkeypatch: pytest.MonkeyPatch, door: Any):
     for problem, code in (
         (RuntimeError("the password is sesame"), "internal-error"),
         (OperationalError("server at 10.1.2.3 is away"), "database-unavailable"),

@@ -32,7 +32,7 @@ def test_files_say_what_their_agents_read():
     assert codex == {"mcp_servers": {"memstate": {"url": ADDRESS, "bearer_token_env_var": "MEMSTATE_API_KEY"}}}
 
 
-def test_commands_are_told_in_an_order_that_their_programs_understand():
+def test_commands_are_reported_in_an_order_that_their_programs_understand():
     lines = [shlex.split(line) for block in BLOCKS for line in block.replace("\\\n", " ").splitlines()]
     added = [line for line in lines if line[1:3] == ["mcp", "add"]]
     assert len(added) == 3

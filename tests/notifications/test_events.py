@@ -49,7 +49,7 @@ def held(operator: Caller) -> str:
     return run_id
 
 
-def test_a_held_run_is_told_once_and_when_it_is_over(operator: Caller, target: NotificationTarget) -> None:
+def test_a_held_run_is_reported_once_and_when_it_is_over(operator: Caller, target: NotificationTarget) -> None:
     run_id = held(operator)
     worker_turn()
     assert run(operator, dry_run=False)["run_id"] == run_id
@@ -97,7 +97,7 @@ def task_done(success: bool, minute: int, func: str = "memory.jobs.tasks.tidy", 
     )
 
 
-def test_a_job_that_fails_every_minute_is_told_once(target: NotificationTarget) -> None:
+def test_a_job_that_fails_every_minute_is_reported_once(target: NotificationTarget) -> None:
     for minute in (1, 2):
         task_done(False, minute)
         worker_turn()
@@ -116,7 +116,7 @@ def test_a_job_that_fails_every_minute_is_told_once(target: NotificationTarget) 
     assert events_written()[2:] == [("job_failed", "begun")]
 
 
-def test_an_import_that_fails_is_told_in_its_transaction(target: NotificationTarget) -> None:
+def test_an_import_that_fails_is_reported_in_its_transaction(target: NotificationTarget) -> None:
     now = timezone.now()
     job = ImportJob.objects.create(
         id="00000000-0000-7000-8000-000000000001",
@@ -137,7 +137,7 @@ def test_an_import_that_fails_is_told_in_its_transaction(target: NotificationTar
     assert (message["scope"], message["text"]) == ("/shop", "An import failed.")
 
 
-def test_a_stopped_worker_is_told_by_the_web_process_once(
+def test_a_stopped_worker_is_reported_by_the_web_process_once(
     target: NotificationTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     worker_turn()
@@ -146,7 +146,7 @@ def test_a_stopped_worker_is_told_by_the_web_process_once(
     for _minute in range(2):
         assert watch.worker_absence_check(now=timezone.now()) == ""
     assert events_written() == [("worker_stopped", "begun")]
-    # Nobody else sends it, so the web process does.
+    # No one else sends it, so the web process does.
     assert NotificationDelivery.objects.get().attempts == 1
     worker_turn()
     worker_turn()
@@ -154,7 +154,7 @@ def test_a_stopped_worker_is_told_by_the_web_process_once(
     assert health.worker_check(timezone.now()).ok
 
 
-def test_regret_is_told_above_its_value_and_over_well_below(
+def test_regret_is_reported_above_its_value_and_over_well_below(
     target: NotificationTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for regretted in (1, 15, 20, 9, 8, 8):

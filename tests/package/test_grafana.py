@@ -17,10 +17,10 @@ NO_LABELS = {"le", "quantile"}
 
 
 @pytest.mark.usefixtures("transactional_db")
-def test_every_metric_and_label_of_the_dashboard_is_served(agent: Caller, nobody: Caller):
+def test_every_metric_and_label_of_the_dashboard_is_served(agent: Caller, anonymous: Caller):
     agent.remember("Tea")
     agent.query("tea")
-    text = nobody.get("/metrics").text
+    text = anonymous.get("/metrics").text
     served: dict[str, set[str]] = {}
     for name, labels in re.findall(r"^(memstate_\w+)(?:\{(.*)\})? ", text, re.MULTILINE):
         served.setdefault(name, set()).update(re.findall(r'(\w+)="', labels))

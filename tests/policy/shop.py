@@ -11,7 +11,7 @@ NOW = dt.datetime(2026, 3, 1, 12, 0, tzinfo=dt.UTC)
 
 def saved(scope: str = "/", /, **values: Any) -> PolicyVersion:
     """Set exactly these values at ``scope``; the other members of a save may be named among them."""
-    told = {name: values.pop(name) for name in ("preset", "rules", "base_version") if name in values}
+    got = {name: values.pop(name) for name in ("preset", "rules", "base_version") if name in values}
     said = {"author": "test", "reason": "because", "now": NOW, "preset": None}
     said |= {name: values.pop(name) for name in ("author", "reason", "now") if name in values}
-    return policy_save(scope, values=values, **{**said, **told})
+    return policy_save(scope, values=values, **{**said, **got})

@@ -14,7 +14,7 @@ from tests.policy.shop import saved
 pytestmark = pytest.mark.django_db
 
 
-def test_a_store_in_which_nobody_has_set_anything_has_the_defaults(settings: Any):
+def test_a_store_in_which_no_one_has_set_anything_has_the_defaults(settings: Any):
     settings.MEMSTATE_KNOBS = {}
     found = policies_current().effective("/user/alice")
     assert (found.scope, found.at, found.version) == ("/user/alice", "/", 0)
@@ -60,7 +60,7 @@ def test_the_environment_is_the_default_of_the_whole_store(settings: Any):
     assert knobs_effective("/").half_life_days == 30
 
 
-def test_a_strategy_brings_thresholds_of_its_own_where_nobody_set_one(settings: Any):
+def test_a_strategy_brings_thresholds_of_its_own_where_no_one_set_one(settings: Any):
     saved("/a", strategy="relevance")
     saved("/b", strategy="relevance", forget_salience_threshold=0.1)
     assert knobs_effective("/a").forget_salience_threshold == 0.2

@@ -85,7 +85,7 @@ def test_every_row_below_the_scope_gets_the_half_life_in_force_whatever_its_rung
     assert not policies_current().rekeying
 
 
-def test_progress_is_told_and_a_turn_that_ends_early_is_taken_up_where_it_stopped(topics: dict[str, list[str]]):
+def test_progress_is_reported_and_a_turn_that_ends_early_is_taken_up_where_it_stopped(topics: dict[str, list[str]]):
     saved(half_life_days=10)
     seen = []
     while half_lives_rekey(now=NOW, budget_seconds=0):

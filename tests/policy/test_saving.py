@@ -38,7 +38,7 @@ def everything() -> dict[str, int]:
 
 def test_each_save_is_one_more_version_and_none_of_them_changes():
     first = saved(half_life_days=20, author="key:ops", reason="  too much noise ")
-    told = PolicyVersion.objects.filter(pk=first.pk).values().get()
+    got = PolicyVersion.objects.filter(pk=first.pk).values().get()
     assert (first.number, first.author, first.reason, first.created_at) == (1, "key:ops", "too much noise", NOW)
     second = saved(half_life_days=10, query_salience_bump=0.2)
     assert second.number == 2
@@ -46,7 +46,7 @@ def test_each_save_is_one_more_version_and_none_of_them_changes():
         {"name": "half_life_days", "before": 20.0, "after": 10.0},
         {"name": "query_salience_bump", "before": None, "after": 0.2},
     ]
-    assert PolicyVersion.objects.filter(pk=first.pk).values().get() == told
+    assert PolicyVersion.objects.filter(pk=first.pk).values().get() == got
     assert saved("/user", half_life_days=5).number == 1
 
 
@@ -109,7 +109,7 @@ def test_what_makes_no_sense_is_refused_and_nothing_is_saved(values: dict[str, A
     assert policies_current().numbers == {}
 
 
-def test_values_that_exclude_each_other_are_both_told_with_where_they_come_from():
+def test_values_that_exclude_each_other_are_both_reported_with_where_they_come_from():
     with raises_code(ValueRefused, "policy-values-contradict") as refused:
         saved(preset="memstate", theta_detach=0.1)
     for part in ("theta_summary is 0.05 (by preset memstate)", "theta_detach is 0.1."):
@@ -157,7 +157,7 @@ def test_a_value_from_the_environment_that_does_not_hold_is_named(settings: Any)
     assert "MEMSTATE_CRON" in refused.value.sentence
 
 
-def test_an_editor_who_saw_an_older_version_is_told_what_has_changed_since():
+def test_an_editor_who_saw_an_older_version_is_reported_what_has_changed_since():
     saved(half_life_days=20, base_version=0)
     saved(half_life_days=10, mode="review", base_version=1, author="key:ops", now=NOW + dt.timedelta(minutes=5))
     before = everything()

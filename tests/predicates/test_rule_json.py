@@ -178,7 +178,7 @@ def test_what_a_condition_asks_for_can_be_listed() -> None:
         ({"field": {"name": "city", "op": "has"}}, "that have the field city"),
     ],
 )
-def test_a_condition_is_told_in_plain_english(data: Any, words: str) -> None:
+def test_a_condition_is_reported_in_plain_english(data: Any, words: str) -> None:
     assert predicate_describe(condition_parse(data)) == words
 
 

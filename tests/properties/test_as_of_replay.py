@@ -109,9 +109,9 @@ def test_as_of_answers_what_was_answered_then(cast: Cast, imported: bool, histor
             do(step, made, caller, now if imported else None)
             then.append((now, answers(caller, None)))
         known = histories_known(caller)
-        for moment, told in then:
-            assert answers(caller, moment) == told
-            for bundle in told:
+        for moment, got in then:
+            assert answers(caller, moment) == got
+            for bundle in got:
                 for name, (_type, _ref, _current, history_then) in bundle["fields"].items():
                     looked_up = [
                         revision["id"]
@@ -141,7 +141,7 @@ def test_a_moment_between_two_changes_knows_the_first_and_not_the_second(agent: 
 
 
 @pytest.mark.parametrize("part", ["topic_kind", "categories", "neighbor"])
-def test_what_was_edited_is_told_as_it_was(agent: Caller, clock: Any, part: str) -> None:
+def test_what_was_edited_is_reported_as_it_was(agent: Caller, clock: Any, part: str) -> None:
     clock.stop()
     topic_id = agent.remember("Anna", topic_kind="person", categories=["people"])
     other = agent.remember("Bergen", edges=[{"to_topic_id": topic_id, "kind": "home_of"}])
@@ -152,5 +152,5 @@ def test_what_was_edited_is_told_as_it_was(agent: Caller, clock: Any, part: str)
     agent.patch(f"/v1/topics/{topic_id}", change).ok()
     reply = agent.query("", stages=["structural"], topic_ids=[topic_id, other], as_of=middle.isoformat())
     anna, bergen = reply["candidates"]
-    told = {**anna, "neighbor": bergen["neighbors"][0]["title"]}
-    assert told[part] == {"topic_kind": "person", "categories": ["people"], "neighbor": "Anna"}[part]
+    got = {**anna, "neighbor": bergen["neighbors"][0]["title"]}
+    assert got[part] == {"topic_kind": "person", "categories": ["people"], "neighbor": "Anna"}[part]

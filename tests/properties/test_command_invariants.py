@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from memory.models import ErasureReceipt, Field, ForgetListing, ForgetRun, Topic
 from tests.cast import Caller, Cast, worker_turn
 from tests.concurrency.test_writers import at_once
-from tests.console.people import statements_told
+from tests.console.people import statements_reported
 from tests.forgetting.shop import JOURNALS, dump
 from tests.generated import examples
 from tests.waits import turns_until_done
@@ -231,20 +231,20 @@ def spent(operator: Caller, number: int) -> dict[str, int]:
         }
         for (way, asked), verb in itertools.product(ways.items(), ("release", "purge")):
             with transaction.atomic():
-                with statements_told() as told:
+                with statements_reported() as got:
                     listed = forget(operator, verb, **asked)
-                spends[f"list, {verb}, {way}"] = len(told)
+                spends[f"list, {verb}, {way}"] = len(got)
                 assert way in ("a fact", "all by meaning") or listed["count"] == number, (way, listed["count"])
                 if listed["token"] is not None:
-                    with statements_told() as told:
+                    with statements_reported() as got:
                         forget(operator, verb, token=listed["token"])
-                    spends[f"execute, {verb}, {way}"] = sum(not _OF_STATISTICS.search(sql) for sql in told.sql)
+                    spends[f"execute, {verb}, {way}"] = sum(not _OF_STATISTICS.search(sql) for sql in got.sql)
                 transaction.set_rollback(True)
         with transaction.atomic():
             body = {"old_query": "Anna Berg keeps note 3", "new_text": "Anna Berg lost note 3."}
-            with statements_told() as told:
+            with statements_reported() as got:
                 operator.post("/v1/supersede", body)
-            spends["supersede"] = len(told)
+            spends["supersede"] = len(got)
             transaction.set_rollback(True)
         transaction.set_rollback(True)
     return spends

@@ -327,7 +327,7 @@ def test_a_turn_wakes_the_scopes_whose_topics_were_returned_and_touches_no_vecto
 
 @examples(200)
 @given(batches=histories, window=st.sampled_from([0.0, 30.0, 60.0]))
-def test_a_repeat_in_a_later_turn_is_told_from_the_last_access_that_counted(
+def test_a_repeat_in_a_later_turn_is_reported_from_the_last_access_that_counted(
     batches: list[list[Access]], window: float
 ) -> None:
     last: dict[tuple[str, str], float] = {}

@@ -1,7 +1,7 @@
 """A machine that writes, asks, lets time pass, turns policies, and forgets: previews, plans, runs, undo, restore, pins.
 
 Whatever happened before: a preview, a dry run and a run name the same topics with the same actions, a second run in a
-row changes nothing, an undo is identity on every topic that nobody has touched, and nothing is ever lost.
+row changes nothing, an undo is identity on every topic that no one has touched, and nothing is ever lost.
 """
 
 import datetime as dt
@@ -136,7 +136,7 @@ SELECT t.id::text, row_to_json(t)::text || row_to_json(v)::text || x.live::text 
 FROM memory_topic t JOIN memory_vitality v ON v.topic_id = t.id
 JOIN memory_topicvector x ON x.topic_id = t.id JOIN memory_topicdocument d ON d.topic_id = t.id
 """
-# What tells undo that somebody else was here.
+# What tells undo that someone else was here.
 _STATES = """
 SELECT t.id::text, concat_ws('|', v.rung, v.live, v.salience, v.reinforced_at, v.pinned, v.pin_reason,
     v.retrieval_count, v.last_retrieved_at, v.kind, t.released_at, t.merged_into_id, t.categories)
@@ -309,8 +309,8 @@ class Forgetting(RuleBasedStateMachine):
     def restore(self, place: int) -> None:
         gone = sorted(row[0] for row in rows(_STANDING) if not row[4])
         if gone:
-            told = self.cast.operator.post(f"/v1/topics/{gone[place % len(gone)]}/restore").ok()
-            assert (told["rung"], told["archived"]) == ("active", False)
+            got = self.cast.operator.post(f"/v1/topics/{gone[place % len(gone)]}/restore").ok()
+            assert (got["rung"], got["archived"]) == ("active", False)
 
     @rule(place=places)
     def archive(self, place: int) -> None:
@@ -450,14 +450,14 @@ class Forgetting(RuleBasedStateMachine):
     def undo(self, place: int) -> None:
         done = self.runs.pop(-1 - place % len(self.runs))
         current, standing = snapshot(), states()
-        told = self.cast.operator.post(f"/v1/runs/{done.run_id}/undo").ok()
-        conflicts = {conflict["topic_id"]: conflict["why"] for conflict in told["conflicts"]}
+        got = self.cast.operator.post(f"/v1/runs/{done.run_id}/undo").ok()
+        conflicts = {conflict["topic_id"]: conflict["why"] for conflict in got["conflicts"]}
         assert conflicts.keys() - done.made == {
             topic for topic in done.acted if standing[topic] != done.states_after[topic]
         }
         assert conflicts.keys() >= {topic for topic in done.made if standing[topic] != done.states_after[topic]}
         assert all(conflicts.values())
-        assert told["restored"] + len(conflicts.keys() - done.made) == len(done.acted)
+        assert got["restored"] + len(conflicts.keys() - done.made) == len(done.acted)
         after = snapshot()
         for topic in current:
             if topic in done.made - conflicts.keys():
@@ -466,7 +466,7 @@ class Forgetting(RuleBasedStateMachine):
                 assert after[topic] == current[topic]
             elif current[topic] == done.after[topic]:
                 assert after[topic] == done.before[topic]
-        assert self.cast.operator.post(f"/v1/runs/{done.run_id}/undo").ok() == told
+        assert self.cast.operator.post(f"/v1/runs/{done.run_id}/undo").ok() == got
         assert snapshot() == after
 
     def is_live(self, topic_id: str) -> bool:

@@ -107,7 +107,7 @@ def test_the_score_is_the_same_in_both(strategy: str, rows: list[Row], half_life
         assert same(here, there, scale=1 if strategy == "active_forgetting" else 0), (row, here, there)
 
 
-def test_a_score_that_only_differs_in_size_is_told_apart() -> None:
+def test_a_score_that_only_differs_in_size_is_reported_apart() -> None:
     # What the comparison above would let through: nothing that is a hair away.
     assert not same(0.05, 0.05 * (1 + 1e-11))
     assert not same(1e-13, 2e-13)

@@ -1,4 +1,4 @@
-"""Under the preset ``balanced``, a memory that answers a question every day stays, and one that nobody needs goes."""
+"""Under the preset ``balanced``, a memory that answers a question every day stays, and one that no one needs goes."""
 
 import datetime as dt
 

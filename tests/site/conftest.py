@@ -114,7 +114,7 @@ class Installation:
 
 @pytest.fixture(scope="session")
 def working_folder() -> Iterator[Path]:
-    """A folder that nobody else can enter, as the folders of a careful root are."""
+    """A folder that no one else can enter, as the folders of a careful root are."""
     folder = Path(tempfile.mkdtemp(prefix="site-", dir=os.environ[FOLDER_VARIABLE]))
     yield folder
     shutil.rmtree(folder, ignore_errors=True)

@@ -17,7 +17,7 @@ DOCS = ROOT / "docs" / "errors.md"
 TABLE_BEGINS = "code | status | what is wrong"
 # Where a sentence has a value.
 GAP = "{}"
-# The code comes from the problem that is told again.
+# The code comes from the problem that is informed again.
 FROM_CAUSE = "(code of the cause)"
 # The client has exceptions of its own for what the server answers.
 _LEFT_OUT = set[Path]()
@@ -48,16 +48,16 @@ def catalogue() -> tuple[Told, ...]:
     for path in sorted((ROOT / "memory").rglob("*.py")):
         if path not in _LEFT_OUT and "migrations" not in path.parts:
             found.update(_Module(path).told())
-    return tuple(sorted(found, key=lambda told: (told.code, told.teller, told.sentence)))
+    return tuple(sorted(found, key=lambda got: (got.code, got.teller, got.sentence)))
 
 
 def sentences_text() -> str:
     """Return what ``error_sentences.txt`` holds: the sentences below their codes."""
     by_code: dict[str, dict[str, None]] = defaultdict(dict)
-    for told in catalogue():
+    for got in catalogue():
         # What is nothing but the sentence of another problem says nothing here.
-        if told.sentence.replace(GAP, "").strip(" .:"):
-            by_code[told.code][told.sentence] = None
+        if got.sentence.replace(GAP, "").strip(" .:"):
+            by_code[got.code][got.sentence] = None
     parts = [f"[{code}]\n" + "".join(f"{sentence!r}\n" for sentence in by_code[code]) for code in sorted(by_code)]
     return "\n".join(parts)
 
@@ -67,9 +67,9 @@ def docs_table() -> str:
     from memory.core.problem_codes import ProblemCode
 
     statuses: dict[str, set[int]] = defaultdict(set)
-    for told in catalogue():
-        if told.status is not None:
-            statuses[told.code].add(told.status)
+    for got in catalogue():
+        if got.status is not None:
+            statuses[got.code].add(got.status)
     rows = [
         f"`{code}` | {', '.join(map(str, sorted(statuses[code]))) or '–'} | {code.description}"
         for code in sorted(ProblemCode)
@@ -79,7 +79,7 @@ def docs_table() -> str:
 
 def fixed_pieces() -> list[str]:
     """Return what of the sentences is the same each time, as pieces between values."""
-    pieces = {piece.strip(" .:,;") for told in catalogue() for piece in told.sentence.split(GAP)}
+    pieces = {piece.strip(" .:,;") for got in catalogue() for piece in got.sentence.split(GAP)}
     return sorted(piece for piece in pieces if piece)
 
 
@@ -89,7 +89,7 @@ class _Module:
     def __init__(self, path: Path) -> None:
         self.name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
         self.tree = ast.parse(path.read_text(encoding="utf-8"))
-        # What validators of request bodies raise is told as the sentence of a member.
+        # What validators of request bodies raise is informed as the sentence of a member.
         self._has_schemas = any(
             isinstance(node, ast.ImportFrom) and node.module == "pydantic" for node in self.tree.body
         )
@@ -107,7 +107,7 @@ class _Module:
                 found[function.name] = made
         return found
 
-    def told(self) -> Iterator[Told]:
+    def got(self) -> Iterator[Told]:
         yield from self._walk(self.tree, (self.tree,))
 
     def _walk(self, node: ast.AST, around: tuple[ast.AST, ...]) -> Iterator[Told]:

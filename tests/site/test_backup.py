@@ -45,10 +45,10 @@ def asked(installation: Installation, method: str, path: str, body: Any = None) 
     headers = {"X-API-Key": key, "Content-Type": "application/json"}
     connection.request(method, path, body=None if body is None else json.dumps(body), headers=headers)
     answer = connection.getresponse()
-    told = answer.read()
+    got = answer.read()
     connection.close()
-    assert answer.status == 200, told
-    return json.loads(told)
+    assert answer.status == 200, got
+    return json.loads(got)
 
 
 @pytest.fixture(scope="module")
@@ -88,9 +88,9 @@ def test_a_restored_store_holds_everything_and_can_prove_its_erasures(backup: Pa
     proof = command(folder, "verify_erasure")
     assert proof.returncode == 0, proof.stdout + proof.stderr
     assert "against 1 receipt" in proof.stdout
-    told = command(folder, "export", "-")
-    assert "Mara lives in Berlin" in told.stdout
-    assert TEXT not in told.stdout
+    got = command(folder, "export", "-")
+    assert "Mara lives in Berlin" in got.stdout
+    assert TEXT not in got.stdout
     again = command(folder, "restore", backup)
     assert again.returncode == 1
     assert "[store-not-empty]" in again.stderr

@@ -1,4 +1,4 @@
-"""The embedded database lets nobody else in, and says in sentences what is wrong."""
+"""The embedded database lets no one else in, and says in sentences what is wrong."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_the_application_is_not_the_superuser(server: EmbeddedServer) -> None:
 
 @pytest.mark.parametrize("role", ["memstate", "postgres"])
 @pytest.mark.parametrize("password", ["", "wrong"])
-def test_nobody_gets_in_without_the_password(server: EmbeddedServer, role: str, password: str) -> None:
+def test_no_one_gets_in_without_the_password(server: EmbeddedServer, role: str, password: str) -> None:
     # The superuser has no password at all, so there is none that would be right.
     with pytest.raises(psycopg.OperationalError, match="password"):
         psycopg.connect(socket_address(socket_of(server), password, role=role))
@@ -259,7 +259,7 @@ def test_programs_are_never_taken_from_a_folder_that_others_can_write_to(program
         binaries._copy(binaries.packaged_binaries())
 
 
-def test_a_socket_folder_that_somebody_else_prepared_is_not_used(folder: Path) -> None:
+def test_a_socket_folder_that_someone_else_prepared_is_not_used(folder: Path) -> None:
     account = server_account()
     first = socket_folder_ensure(folder, account)
     assert socket_folder_ensure(folder, account) == first

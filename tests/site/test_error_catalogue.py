@@ -61,7 +61,7 @@ def test_codes_are_words_with_hyphens_and_each_has_a_description():
 
 
 def test_every_problem_has_a_code_of_its_own():
-    assert [told for told in error_catalogue.catalogue() if told.code in GENERAL] == []
+    assert [got for got in error_catalogue.catalogue() if got.code in GENERAL] == []
 
 
 def test_every_code_is_given_somewhere():
@@ -71,7 +71,7 @@ def test_every_code_is_given_somewhere():
 
 
 def test_a_few_sentences_stand_below_their_codes():
-    told = {(each.code, each.teller, each.status) for each in error_catalogue.catalogue()}
+    got = {(each.code, each.teller, each.status) for each in error_catalogue.catalogue()}
     assert {
         ("scope-not-found", "NotVisible", 404),
         ("topic-not-found", "RequestRefused", 400),
@@ -83,7 +83,7 @@ def test_a_few_sentences_stand_below_their_codes():
         ("wrong-confirmation", "ValidationError", None),
         ("file-exists", "CommandRefused", None),
         ("body-in-chunks", "BodyInChunks", 400),
-    } <= told
+    } <= got
 
 
 def files() -> Iterator[Path]:
@@ -114,7 +114,7 @@ def parts(text: str, length: int) -> set[tuple[str, ...]]:
 
 
 @functools.cache
-def told(length: int) -> set[tuple[str, ...]]:
+def got(length: int) -> set[tuple[str, ...]]:
     """Every so many words in a row of all sentences, none across a value."""
     return {part for piece in error_catalogue.fixed_pieces() for part in parts(piece, length)}
 
@@ -124,7 +124,7 @@ def repeated(text: str) -> str | None:
     length = min(len(words(text)), LONG_PART)
     if length < FEWEST_WORDS:
         return None
-    return next((" ".join(part) for part in sorted(parts(text, length) & told(length))), None)
+    return next((" ".join(part) for part in sorted(parts(text, length) & got(length))), None)
 
 
 def test_a_repeated_sentence_is_found():

@@ -75,7 +75,7 @@ def test_a_fresh_store_lacks_nothing_but_its_worker() -> None:
     assert all(found.sentence.endswith(".") for found in findings.values())
 
 
-def test_a_variable_that_is_no_setting_is_told(settings: Any) -> None:
+def test_a_variable_that_is_no_setting_is_reported(settings: Any) -> None:
     settings.MEMSTATE_UNKNOWN_VARIABLES = ["MEMSTATE_A is not a setting."]
     assert finding("settings") == (False, "MEMSTATE_A is not a setting.")
 

@@ -186,7 +186,7 @@ def test_a_replica_answers_lists_and_queries_that_allow_it(running: Running, sen
     assert send("GET", f"/v1/topics/{topic}")[2] is None
 
 
-def test_a_replica_that_is_behind_is_told_apart_and_then_left_alone(
+def test_a_replica_that_is_behind_is_reported_apart_and_then_left_alone(
     running: Running, send: Callable[..., Reply]
 ) -> None:
     running.replica.run("SELECT pg_wal_replay_pause()::text")

@@ -100,7 +100,7 @@ def test_who_guesses_passwords_is_locked_out(settings: Any) -> None:
         client.post("/sign-in/", {"username": "admin", "password": "wrong"})
     answer = client.post("/sign-in/", {"username": "admin", "password": "the right one"})
     assert answer.status_code == 429
-    # Somebody else at the same address still gets in.
+    # Someone else at the same address still gets in.
     User.objects.create_superuser("other", password="another one")
     assert client.post("/sign-in/", {"username": "other", "password": "another one"}).status_code == 302
 

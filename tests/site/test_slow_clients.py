@@ -138,9 +138,9 @@ def test_requests_in_pieces_in_a_row_and_with_long_bodies_are_answered(port: int
         time.sleep(0.2)
         client.sendall(ask[-2:])
         client.settimeout(5)
-        told = b""
-        while told.count(b'{"status": "ok"}') < 3:
-            told += client.recv(4096)
+        got = b""
+        while got.count(b'{"status": "ok"}') < 3:
+            got += client.recv(4096)
     for size in (1, web_worker.SHORT_BODY_BYTES - 1, web_worker.SHORT_BODY_BYTES + 1, 300_000):
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
         connection.request("POST", "/sign-in/", body=b"a" * size)

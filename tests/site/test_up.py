@@ -367,7 +367,7 @@ def test_with_a_database_of_ones_own_no_server_is_started(tmp_path: Path, databa
 
 def test_a_database_that_cannot_be_reached_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as taken:
-        # Bound, but nobody listens: connections are refused at once.
+        # Bound, but no one listens: connections are refused at once.
         taken.bind(("127.0.0.1", 0))
         address = f"postgresql://me:secret@127.0.0.1:{taken.getsockname()[1]}/db"
         monkeypatch.setattr("memstate_site.prepare.DATABASE_WAIT_SECONDS", 0)

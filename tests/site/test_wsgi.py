@@ -23,9 +23,9 @@ def test_http_1_1_needs_a_host(application: Any, path: str) -> None:
     assert statuses == ["400 Bad Request"]
 
 
-def test_a_method_that_a_route_refuses_makes_no_label(nobody: Caller) -> None:
+def test_a_method_that_a_route_refuses_makes_no_label(anonymous: Caller) -> None:
     for method in ("PUT", "PATCH", "DELETE"):
-        nobody.request(method, "/v1/query")
-    metrics = nobody.get("/metrics").text
+        anonymous.request(method, "/v1/query")
+    metrics = anonymous.get("/metrics").text
     assert 'method="PUT",route="v1/query"' not in metrics
     assert 'method="other",route="v1/query"' in metrics

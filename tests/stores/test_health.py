@@ -123,7 +123,7 @@ def test_a_request_without_a_valid_key_has_no_store(cast: Cast) -> None:
     name = 'memstate_requests_total{method="POST",route="v1/query",status="401",store=""}'
     before = _samples(cast).get(name, 0)
     for headers in ({}, {"X-MemState-Store": "no_such_store"}):
-        assert cast.nobody.post("/v1/query", {"q": "tea"}, headers=headers).status == 401
+        assert cast.anonymous.post("/v1/query", {"q": "tea"}, headers=headers).status == 401
     found = _samples(cast)
     assert found[name] == before + 2
     assert not [name for name in found if "no_such_store" in name]
@@ -152,5 +152,5 @@ def test_metrics_name_a_bounded_number_of_stores(cast: Cast, monkeypatch: pytest
 
 
 def _samples(cast: Cast) -> dict[str, Any]:
-    lines = cast.nobody.get("/metrics").text.splitlines()
+    lines = cast.anonymous.get("/metrics").text.splitlines()
     return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if line[:1] != "#")}

@@ -73,7 +73,7 @@ def test_a_store_that_is_behind_answers_503_while_others_work(cast: Cast, there:
     answer = there.get("/v1/topics")
     assert (answer.status, answer.code) == (503, "store-behind")
     assert cast.agent.get("/v1/topics").status == 200
-    assert cast.nobody.send("GET", "/readyz", None, {}).status == 200
+    assert cast.anonymous.send("GET", "/readyz", None, {}).status == 200
     call_command("store", "list")
     OrmQ.objects.all().delete()
     for name in ("other", MAIN):

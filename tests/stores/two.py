@@ -28,7 +28,8 @@ def secret_there(name: str) -> str:
 def cast_there(cast: Cast) -> Cast:
     """Return the cast of the other store."""
     return Cast(
-        **{name: Caller(cast.nobody.send, secret_there(name)) for name in PARTS}, nobody=Caller(cast.nobody.send)
+        **{name: Caller(cast.anonymous.send, secret_there(name)) for name in PARTS},
+        anonymous=Caller(cast.anonymous.send),
     )
 
 

@@ -1,4 +1,4 @@
-"""Everyday sentences in fifteen languages, written by somebody who had not seen the code: no language loses a sentence
+"""Everyday sentences in fifteen languages, written by someone who had not seen the code: no language loses a sentence
 that English would keep, and a difference in any script counts."""
 
 import json

@@ -14,7 +14,7 @@ def test_a_verb_behind_a_conjunction_is_no_plural() -> None:
     assert tags("The server atlas-1 runs Debian and hosts the wiki.")["runs"] == "VVZ"
 
 
-def test_an_apostrophe_is_told_from_a_verb() -> None:
+def test_an_apostrophe_is_reported_from_a_verb() -> None:
     assert tags("Ben's in Rome now.")["'s"] == "VBZ"
     assert tags("Ben's cat sleeps.")["'s"] == "POS"
 

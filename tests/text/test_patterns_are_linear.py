@@ -238,8 +238,8 @@ def test_an_expression_that_is_made_at_run_time_is_one_of_few() -> None:
 @pytest.mark.parametrize("place", range(16))
 def test_every_expression_is_linear(place: int) -> None:
     bad = {
-        f"{where}: {source[:80]}": told
+        f"{where}: {source[:80]}": got
         for (source, flags), where in sorted(patterns().items())[place::16]
-        if where not in SPARED and (told := slow(re.compile(source, flags), searched=_is_searched(where)))
+        if where not in SPARED and (got := slow(re.compile(source, flags), searched=_is_searched(where)))
     }
     assert not bad

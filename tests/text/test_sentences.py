@@ -59,7 +59,7 @@ def test_lists_stand_under_their_heading() -> None:
     ]
 
 
-def test_a_table_is_told_with_its_header() -> None:
+def test_a_table_is_reported_with_its_header() -> None:
     found = sentences_find("| Name | Age |\n|---|---|\n| Bob | 42 |")
     assert [sentence.text for sentence in found if sentence.kind == "row"] == ["Name: Bob; Age: 42"]
 
@@ -90,7 +90,7 @@ def test_transcripts_tell_who_speaks(content: str) -> None:
     ]
 
 
-def test_a_key_with_a_value_is_nobody_speaking() -> None:
+def test_a_key_with_a_value_is_no_one_speaking() -> None:
     content = "Name: Anna Berg\nPhone: +47 555 12 345\nEmail: a@x.io\nNote: I called her. Thanks!"
     assert {sentence.speaker for sentence in sentences_find(content)} == {None}
 

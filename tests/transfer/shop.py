@@ -96,10 +96,10 @@ def rich(cast: Cast, clock: Clock) -> dict[str, Any]:
     agent, operator = cast.agent, cast.operator
     made: dict[str, Any] = {"past": days_live(cast, clock, days=14, runs_from=8)}
     made |= history_make(cast)
-    told: dict[str, Any] = {"author": "ops", "now": clock.now}
-    policy_save("/", preset="balanced", values={"shadow_share": 1.0}, rules=None, reason="fewer", **told)
-    policy_save("/home", preset=None, values={"mode": "review"}, rules=RULES, reason=ODD, **told)
-    policy_rollback("/home", to=0, reason="was better", **told)
+    got: dict[str, Any] = {"author": "ops", "now": clock.now}
+    policy_save("/", preset="balanced", values={"shadow_share": 1.0}, rules=None, reason="fewer", **got)
+    policy_save("/home", preset=None, values={"mode": "review"}, rules=RULES, reason=ODD, **got)
+    policy_rollback("/home", to=0, reason="was better", **got)
     made["odd"] = operator.remember(
         ODD.replace("\t", " "),
         summary="",
@@ -138,7 +138,7 @@ RULES = [
 
 def _merges(cast: Cast, clock: Clock, made: dict[str, Any]) -> None:
     """One merge that stands, one that was undone, one into what was merged, one pair kept, one superseded."""
-    told = {"principal": SYSTEM, "reason": "the same"}
+    got = {"principal": SYSTEM, "reason": "the same"}
 
     def pair(title: str) -> Any:
         older = cast.agent.remember(title, values={"city": "Oslo", "phone": f"12 {title}"}, edges=[])
@@ -149,17 +149,17 @@ def _merges(cast: Cast, clock: Clock, made: dict[str, Any]) -> None:
         clock.forward(minutes=1)
         return pair_make(older, newer).pk
 
-    made["merged"] = pair_merge(one := pair("Anna"), now=clock.now, **told).pk
+    made["merged"] = pair_merge(one := pair("Anna"), now=clock.now, **got).pk
     made["merged_pair"] = one
-    pair_merge(two := pair("Bert"), now=clock.now, **told)
-    pair_undo(two, now=clock.now, **told)
-    pair_keep_both(pair("Carla"), now=clock.now, **told)
-    made["superseded"] = pair_supersede(pair("Dora"), now=clock.now, **told).pk
+    pair_merge(two := pair("Bert"), now=clock.now, **got)
+    pair_undo(two, now=clock.now, **got)
+    pair_keep_both(pair("Carla"), now=clock.now, **got)
+    made["superseded"] = pair_supersede(pair("Dora"), now=clock.now, **got).pk
     first, second = twins(cast.agent, "Emil, also known as Milo")
     clock.forward(minutes=1)
     third = cast.agent.remember("Emil, also known as Milo")
-    pair_merge(pair_make(first, second).pk, now=clock.now, **told)
-    pair_merge(pair_make(second, third).pk, now=clock.now, **told)
+    pair_merge(pair_make(first, second).pk, now=clock.now, **got)
+    pair_merge(pair_make(second, third).pk, now=clock.now, **got)
 
 
 def _purges(operator: Any, made: dict[str, Any]) -> None:

@@ -52,7 +52,7 @@ def test_the_commands_take_a_store_from_here_to_there(cast: Cast, clock: Clock, 
         with pytest.raises(CommandError, match=r"\[file-in-use\]$"):
             called("export", tmp_path / "other.jsonl")
     part.unlink()
-    # Somebody else has laid out where it is to go.
+    # Someone else has laid out where it is to go.
     part = tmp_path / "new.jsonl.part"
     part.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(CommandError, match=r"\[file-not-writable\]$"):
@@ -87,7 +87,7 @@ def test_an_export_is_one_snapshot_and_goes_to_the_standard_output(tmp_path: Pat
     ids = [agent.remember(f"Topic {number}") for number in range(3)]
     stream = store_export(principal=SYSTEM)
     first = [next(stream), next(stream)]
-    # Somebody writes and takes away meanwhile, with a connection of their own.
+    # Someone writes and takes away meanwhile, with a connection of their own.
     writer = connection.copy()
     with writer.cursor() as cursor:
         cursor.execute("UPDATE memory_topic SET title = 'changed'")

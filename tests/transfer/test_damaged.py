@@ -26,7 +26,7 @@ from tests.transfer.shop import emptied, ended, exported, lines
 pytestmark = pytest.mark.django_db
 
 
-def told(**members: Any) -> Callable[[bytes], bytes]:
+def got(**members: Any) -> Callable[[bytes], bytes]:
     """Change members of the line of the topic; a name with a dot is of the first of the list."""
 
     def change(content: bytes) -> bytes:
@@ -77,33 +77,33 @@ FILES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "an unknown kind": (lambda all_: all_.replace(b'"type":"link"', b'"type":"knot"'), f"{LINE}.*knot"),
     "two lines swapped": (swapped, LINE),
     "a topic twice": (lambda all_: ended([*lines(all_)[:2], lines(all_)[1], *lines(all_)[2:-1]]), LINE),
-    "an unknown member": (told(mood="good"), f"{LINE}.*mood"),
-    "an endless name": (told(**{"x" * 10_000: 1}), LINE),
+    "an unknown member": (got(mood="good"), f"{LINE}.*mood"),
+    "an endless name": (got(**{"x" * 10_000: 1}), LINE),
     "a member missing": (lambda all_: all_.replace(b'"summary":', b'"sumary":', 1), f"{LINE}.*mary"),
-    "a number as text": (told(salience="high"), f"{LINE}.*salience"),
-    "no number at all": (told(salience=None), f"{LINE}.*salience"),
-    "an unknown rung": (told(rung=7), f"{LINE}.*rung"),
-    "no id": (told(id="7"), f"{LINE}.*id"),
-    "a day without a time": (told(created_at="2026-01-01"), f"{LINE}.*created_at"),
-    "too long a title": (told(title="x" * 1001), f"{LINE}.*title"),
-    "too long a value": (told(fields__revisions=[{"value": "x" * 200_001}]), f"{LINE}.*value"),
-    "no scope": (told(scope="user/alice"), f"{LINE}.*user/alice"),
-    "a scope with a blank": (told(scope="/user alice"), f"{LINE}.*user alice"),
-    "revisions that do not come": (told(fields__last_seq=3), f"{LINE}.*city"),
-    "revisions beyond the last number": (told(fields__last_seq=1, fields__revisions=2), f"{LINE}.*revisions"),
-    "a negative salience": (told(salience=-5.0), f"{LINE}.*salience"),
-    "an endless salience": (told(salience="Infinity"), f"{LINE}.*salience"),
-    "a count that cannot go on": (told(retrieval_count=2**31 - 1), f"{LINE}.*retrieval_count"),
-    "a clock far ahead": (told(created_at="9999-12-30T00:00:00Z"), f"{LINE}.*created_at"),
+    "a number as text": (got(salience="high"), f"{LINE}.*salience"),
+    "no number at all": (got(salience=None), f"{LINE}.*salience"),
+    "an unknown rung": (got(rung=7), f"{LINE}.*rung"),
+    "no id": (got(id="7"), f"{LINE}.*id"),
+    "a day without a time": (got(created_at="2026-01-01"), f"{LINE}.*created_at"),
+    "too long a title": (got(title="x" * 1001), f"{LINE}.*title"),
+    "too long a value": (got(fields__revisions=[{"value": "x" * 200_001}]), f"{LINE}.*value"),
+    "no scope": (got(scope="user/alice"), f"{LINE}.*user/alice"),
+    "a scope with a blank": (got(scope="/user alice"), f"{LINE}.*user alice"),
+    "revisions that do not come": (got(fields__last_seq=3), f"{LINE}.*city"),
+    "revisions beyond the last number": (got(fields__last_seq=1, fields__revisions=2), f"{LINE}.*revisions"),
+    "a negative salience": (got(salience=-5.0), f"{LINE}.*salience"),
+    "an endless salience": (got(salience="Infinity"), f"{LINE}.*salience"),
+    "a count that cannot go on": (got(retrieval_count=2**31 - 1), f"{LINE}.*retrieval_count"),
+    "a clock far ahead": (got(created_at="9999-12-30T00:00:00Z"), f"{LINE}.*created_at"),
     "two fields of a name": (
-        lambda all_: told(fields=[json.loads(lines(all_, "topic")[0])["fields"][0]] * 2)(all_),
+        lambda all_: got(fields=[json.loads(lines(all_, "topic")[0])["fields"][0]] * 2)(all_),
         f"{LINE}.*same name",
     ),
     "an edit of another shape": (
-        told(edits=[{"at": "2026-01-01T00:00:00Z", "actor": "", "before": []}]),
+        got(edits=[{"at": "2026-01-01T00:00:00Z", "actor": "", "before": []}]),
         f"{LINE}.*edits.0.before",
     ),
-    "a vector of words": (told(vector={"model": "m", "text_hash": "", "embedding": ["a"]}), f"{LINE}.*vector"),
+    "a vector of words": (got(vector={"model": "m", "text_hash": "", "embedding": ["a"]}), f"{LINE}.*vector"),
 }
 
 

@@ -82,7 +82,7 @@ def test_what_is_there_stays_and_the_rest_comes(cast: Cast, clock: Clock, tmp_pa
 
 
 def _part(whole: bytes, scope: str) -> bytes:
-    """The lines of what lies at a scope, as somebody with a filter would pick them: whole topics, and nothing else."""
+    """The lines of what lies at a scope, as someone with a filter would pick them: whole topics, and nothing else."""
     kept = [line for line in lines(whole, "topic") if f'"scope":"{scope}'.encode() in line]
     return ended([lines(whole)[0], *kept])
 
@@ -146,7 +146,7 @@ def test_only_operators_export_and_import(agent: Caller, role: str, tmp_path: Pa
         lambda: exported(caller),
         lambda: import_check(path, principal=caller, now=timezone.now()),
         lambda: import_start(path, principal=caller, now=timezone.now()),
-        lambda: import_offer(path, principal=caller, now=timezone.now(), enqueue=_nobody),
+        lambda: import_offer(path, principal=caller, now=timezone.now(), enqueue=_no_one),
     ):
         with pytest.raises(NotAllowed):
             call()
@@ -168,7 +168,7 @@ def stepped(job: ImportJob, steps: int, monkeypatch: pytest.MonkeyPatch) -> None
             import_work(job.pk, clock=timezone.now, seconds=600)
 
 
-def _nobody(_job: uuid.UUID) -> None:
+def _no_one(_job: uuid.UUID) -> None:
     pass
 
 
@@ -182,16 +182,16 @@ def test_an_offered_file_is_checked_and_waits_for_a_yes(
     path = tmp_path / "file"
     path.write_bytes(content)
     clock.stop()
-    job = import_offer(path, principal=SYSTEM, now=clock.now, enqueue=_nobody)
+    job = import_offer(path, principal=SYSTEM, now=clock.now, enqueue=_no_one)
     with pytest.raises(Conflict) as refused:
-        import_confirm(job.pk, principal=SYSTEM, now=clock.now, enqueue=_nobody)
+        import_confirm(job.pk, principal=SYSTEM, now=clock.now, enqueue=_no_one)
     assert refused.value.code == "wrong-status"
     assert tasks.import_continue(str(job.pk)) == "waiting"
     job.refresh_from_db()
     assert job.report["sorts"] == {"topic": {"brought": 30}}
     assert not Topic.objects.exists()
-    import_confirm(job.pk, principal=SYSTEM, now=clock.now, enqueue=_nobody)
-    # A few steps, then somebody stops it.
+    import_confirm(job.pk, principal=SYSTEM, now=clock.now, enqueue=_no_one)
+    # A few steps, then someone stops it.
     monkeypatch.setattr(lines_room, "LINES", 10)
     stepped(job, 3, monkeypatch)
     assert Topic.objects.count() == 20

@@ -139,7 +139,7 @@ class TestMem0:
             ({"user_id": {"a": 1}}, "user_id", "neither a text"),
         ],
     )
-    def test_what_has_no_place_is_told_and_the_rest_is_brought(
+    def test_what_has_no_place_is_reported_and_the_rest_is_brought(
         self, file: Path, more: dict[str, Any], member: str, clause: str
     ) -> None:
         (draft,) = drafts(MEM0, file, [memory(**more)])
@@ -157,7 +157,7 @@ class TestMem0:
             (None, "this is null"),
         ],
     )
-    def test_a_bad_entry_is_told_with_its_place_and_nothing_of_the_file_is_brought(
+    def test_a_bad_entry_is_reported_with_its_place_and_nothing_of_the_file_is_brought(
         self, file: Path, entry: object, sentence: str
     ) -> None:
         bad, good = drafts(MEM0, file, [entry, memory("Has a dog", id=TWO)])

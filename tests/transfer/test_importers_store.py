@@ -137,9 +137,9 @@ def test_one_bad_entry_changes_nothing(db: None, file: Path) -> None:
 
 def test_the_command_tells_what_is_lost_and_brings_the_rest(db: None, file: Path) -> None:
     file.write_text(json.dumps([{"id": str(uuid.uuid4()), "memory": "Likes tea", "hash": "5d41", "user_id": "mara"}]))
-    told = StringIO()
-    call_command("import", str(file), "--from", "mem0", "--scope", "/brought", "--dry-run", stdout=told)
-    assert "1 of 1: hash: not kept, it is made anew from the text." in told.getvalue()
+    got = StringIO()
+    call_command("import", str(file), "--from", "mem0", "--scope", "/brought", "--dry-run", stdout=got)
+    assert "1 of 1: hash: not kept, it is made anew from the text." in got.getvalue()
     assert not Topic.objects.exists()
     call_command("import", str(file), "--from", "mem0", "--scope", "/brought", stdout=StringIO())
     assert Topic.objects.get().scope.path == "/brought/user/mara"

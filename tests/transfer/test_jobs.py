@@ -34,7 +34,7 @@ pytestmark = pytest.mark.django_db
 ALICE = Principal("person:alice", "Alice", "operator", "/user/alice")
 
 
-def nobody(_job: Any) -> None:
+def anonymous(_job: Any) -> None:
     """No worker: the test does the work."""
 
 
@@ -59,7 +59,7 @@ def test_a_file_that_two_begin_at_once_is_one_import(
     content = exported()
     emptied()
     path = kept(tmp_path, "file", content)
-    offered = import_offer(path, principal=SYSTEM, now=timezone.now(), enqueue=nobody)
+    offered = import_offer(path, principal=SYSTEM, now=timezone.now(), enqueue=anonymous)
     import_work(offered.pk, clock=timezone.now, seconds=60)
     begun: list[ImportJob] = []
     real = importing_room.import_check
@@ -76,7 +76,7 @@ def test_a_file_that_two_begin_at_once_is_one_import(
     assert job.pk == begun[1].pk
     assert ImportJob.objects.filter(status="working").count() == 1
     for attempt in (
-        lambda: import_confirm(offered.pk, principal=SYSTEM, now=timezone.now(), enqueue=nobody),
+        lambda: import_confirm(offered.pk, principal=SYSTEM, now=timezone.now(), enqueue=anonymous),
         lambda: import_start(path, principal=ALICE, now=timezone.now()),
     ):
         with pytest.raises(Conflict) as refused:
@@ -221,7 +221,7 @@ def test_a_check_that_takes_too_long_is_begun_twice_and_then_given_up(
 ) -> None:
     cast.agent.remember("Something")
     path = kept(tmp_path, "file", exported())
-    job = import_offer(path, principal=SYSTEM, now=timezone.now(), enqueue=nobody)
+    job = import_offer(path, principal=SYSTEM, now=timezone.now(), enqueue=anonymous)
     for _attempt in range(2):
         killed(job, monkeypatch, "import_check")
         late = timezone.now() + dt.timedelta(minutes=5)
@@ -234,7 +234,7 @@ def test_a_check_that_takes_too_long_is_begun_twice_and_then_given_up(
     assert "manage.py import" in job.failure
     assert jobs_stalled(ImportJob, now=timezone.now() + dt.timedelta(minutes=5)) == []
     # One that was killed once is checked at the second.
-    job = import_offer(path, principal=SYSTEM, now=timezone.now(), enqueue=nobody)
+    job = import_offer(path, principal=SYSTEM, now=timezone.now(), enqueue=anonymous)
     killed(job, monkeypatch, "import_check")
     assert import_work(job.pk, clock=timezone.now, seconds=60).status == "waiting"
 

@@ -1,4 +1,4 @@
-"""Workers that are killed outright in the middle of an import, and several at once: it ends as if nobody had been."""
+"""Workers that are killed outright in the middle of an import, and several at once: it ends as if no one had been."""
 
 import os
 import random

@@ -20,7 +20,7 @@ from memory.transfer.work import import_work
 from tests.cast import Cast
 from tests.console.people import account_make
 from tests.transfer.shop import emptied, exported
-from tests.transfer.test_jobs import done, kept, nobody
+from tests.transfer.test_jobs import anonymous, done, kept
 
 pytestmark = pytest.mark.django_db
 
@@ -41,17 +41,17 @@ def test_an_import_stops_when_whoever_began_it_may_not_import_any_more(
     path, content = taken_out(cast, tmp_path, monkeypatch, topics=5)
     account = account_make("operator")
     gone = Principal(f"user:{account.pk}", "person:mara", "operator", "/")
-    told: dict[str, Any] = {"now": timezone.now(), "enqueue": nobody}
+    got: dict[str, Any] = {"now": timezone.now(), "enqueue": anonymous}
 
     def checked(principal: Principal) -> ImportJob:
-        return import_work(import_offer(path, principal=principal, **told).pk, clock=timezone.now, seconds=60)
+        return import_work(import_offer(path, principal=principal, **got).pk, clock=timezone.now, seconds=60)
 
     def switched_off(*_progress: int) -> None:
         account.is_active = False
         account.save()
 
     # Whoever says yes is who imports, however has offered the file.
-    job = import_confirm(checked(SYSTEM).pk, principal=gone, **told)
+    job = import_confirm(checked(SYSTEM).pk, principal=gone, **got)
     job = import_work(job.pk, clock=timezone.now, seconds=60, progress=switched_off)
     assert (job.status, job.actor, job.done) == ("failed", "person:mara", 1)
     assert "person:mara" in job.failure
@@ -63,7 +63,7 @@ def test_an_import_stops_when_whoever_began_it_may_not_import_any_more(
     account.save()
     StoreRole.objects.filter(user=account).delete()
     assert "person:mara" in checked(gone).failure
-    # Somebody else goes on where it stopped.
+    # Someone else goes on where it stopped.
     job = import_start(path, principal=SYSTEM, now=timezone.now())
     assert job.done == 1
     done(job)
@@ -96,7 +96,7 @@ def test_a_file_that_changes_while_it_is_read_ends_its_import(
     assert exported() == content
 
 
-def test_a_file_that_nobody_touches_is_read_once_for_its_digest(
+def test_a_file_that_no_one_touches_is_read_once_for_its_digest(
     cast: Cast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cast.agent.remember("Something")
@@ -117,7 +117,7 @@ def test_a_check_with_problems_is_never_one_that_waits_for_a_yes(
 ) -> None:
     cast.agent.remember("Something")
     path = kept(tmp_path, "file", exported()[:-60])
-    job = import_offer(path, principal=SYSTEM, now=timezone.now(), enqueue=nobody)
+    job = import_offer(path, principal=SYSTEM, now=timezone.now(), enqueue=anonymous)
 
     def killed(*_args: Any, **_named: Any) -> None:
         raise KeyboardInterrupt
@@ -134,13 +134,13 @@ def test_a_check_with_problems_is_never_one_that_waits_for_a_yes(
 def test_a_file_that_another_import_needs_is_not_discarded(cast: Cast, settings: Any, tmp_path: Path) -> None:
     settings.MEMSTATE_DATA_DIR = tmp_path
     path = kept(uploads_folder(), "upload-1", b"[]")
-    told: dict[str, Any] = {"principal": SYSTEM, "now": timezone.now()}
-    jobs = [import_offer(path, source=source, enqueue=nobody, **told) for source in ("chat", "mem0")]
+    got: dict[str, Any] = {"principal": SYSTEM, "now": timezone.now()}
+    jobs = [import_offer(path, source=source, enqueue=anonymous, **got) for source in ("chat", "mem0")]
     for job, left in zip(jobs, (True, False), strict=True):
-        import_cancel(job.pk, **told)
+        import_cancel(job.pk, **got)
         upload_discard(job.file)
         assert path.exists() == left
-    # What was not uploaded is nobody's to remove.
+    # What was not uploaded is no one's to remove.
     elsewhere = kept(tmp_path, "mine", b"[]")
     upload_discard(str(elsewhere))
     assert elsewhere.exists()

@@ -123,7 +123,7 @@ def test_a_conversation_keeps_no_results_of_tools(agent: Caller, model: Model):
         (("", "{}"), "tool-not-found"),
     ],
 )
-def test_what_is_wrong_with_a_call_is_told_to_the_model_which_then_does_better(
+def test_what_is_wrong_with_a_call_is_reported_to_the_model_which_then_does_better(
     agent: Caller, model: Model, wrong: tuple[str, Any], code: str
 ):
     tea = agent.remember("Tea", values={"kind": "green"})
@@ -142,8 +142,8 @@ def test_of_two_calls_at_once_both_are_answered_in_their_order(agent: Caller, mo
     model.answers(calling(("topic", {"topic_id": "none"}), ("topic", {"topic_id": tea})), "Tea.")
     reply = ask(agent, "Which?")
     assert [each["ok"] for each in reply["tool_log"]] == [False, True]
-    told = [each for each in model.chats[1].messages if each["role"] == "tool"]
-    assert [each["tool_call_id"] for each in told] == ["call_1", "call_2"]
+    got = [each for each in model.chats[1].messages if each["role"] == "tool"]
+    assert [each["tool_call_id"] for each in got] == ["call_1", "call_2"]
     assert model.chats[1].results == [each["result"] for each in reply["tool_log"]]
     assert reply["rounds"] == 1
 
@@ -154,7 +154,7 @@ def test_an_endless_loop_of_tools_ends_at_the_bound_and_says_so(agent: Caller, m
     assert (reply["rounds"], reply["ended"], len(reply["tool_log"])) == (3, "rounds", 3)
     assert reply["reply"].startswith("Let me look.\n\n")
     assert ConversationTurn.objects.get().ended == "rounds"
-    # Nobody may have more than the setting allows.
+    # No one may have more than the setting allows.
     settings.MEMSTATE_CHAT_MAX_TOOL_ROUNDS = 2
     assert ask(agent, "Which tea?", max_tool_rounds=200)["rounds"] == 2
 
@@ -260,19 +260,19 @@ def test_another_model_at_the_same_endpoint(agent: Caller, model: Model):
     assert ask(agent, "Hi")["reply"] == "Hello."
 
 
-def test_a_huge_result_is_cut_and_the_log_says_what_the_model_was_told(agent: Caller, model: Model):
+def test_a_huge_result_is_cut_and_the_log_says_what_the_model_was_reported(agent: Caller, model: Model):
     ids = [agent.remember(f"Tea {number}", values={"body": f"leaf {number} " * 120}) for number in range(30)]
     model.answers(calling(("query", {"q": "tea leaf", "top_k": 30})), "Many.")
     reply = ask(agent, "Which teas?")
     assert set(reply["tool_log"][0]["topic_ids"]) == set(ids)
-    (told,) = model.chats[1].results
-    assert reply["tool_log"][0]["result"] == told
+    (got,) = model.chats[1].results
+    assert reply["tool_log"][0]["result"] == got
     assert ConversationTurn.objects.get().tool_log[0]["said"] == "30 memories found."
-    # The best are told whole, and how many are not.
-    shown = [topic["topic_id"] for topic in told["topics"]]
+    # The best are shown whole, and how many are not.
+    shown = [topic["topic_id"] for topic in got["topics"]]
     assert shown == reply["tool_log"][0]["topic_ids"][: len(shown)]
     assert len(shown) > 5
-    assert told["left_out"] == 30 - len(shown)
+    assert got["left_out"] == 30 - len(shown)
     assert len(str(model.chats[1].messages)) < 25_000
 
 
@@ -294,7 +294,7 @@ def test_of_a_long_dialogue_the_newest_is_said(agent: Caller, model: Model):
     assert said[0]["content"].index("You cannot forget") < said[0]["content"].index("Rhyme.")
 
 
-def test_the_model_is_told_the_date_and_the_scope(agent: Caller, model: Model, clock: Clock):
+def test_the_model_is_reported_the_date_and_the_scope(agent: Caller, model: Model, clock: Clock):
     clock.set(clock.now.replace(year=2027, month=2, day=3, hour=4, minute=5))
     model.answers("It is Wednesday.")
     ask(agent, "Which day is it?", scope="/user/alice")

@@ -34,8 +34,8 @@ def test_a_conversation_goes_on_by_its_id(agent: Caller, model: Model):
     second = ask(agent, "two", conversation_id=first["conversation_id"])
     assert second["conversation_id"] == first["conversation_id"]
     conversation = Conversation.objects.get()
-    told = conversation_turns(conversation, now=timezone.now())
-    assert [(turn.place, turn.message, turn.reply) for turn in told] == [(1, "one", "One."), (2, "two", "Two.")]
+    got = conversation_turns(conversation, now=timezone.now())
+    assert [(turn.place, turn.message, turn.reply) for turn in got] == [(1, "one", "One."), (2, "two", "Two.")]
     assert conversation_messages(conversation, now=timezone.now(), limit=1) == [
         {"role": "user", "content": "two"},
         {"role": "assistant", "content": "Two."},
@@ -43,7 +43,7 @@ def test_a_conversation_goes_on_by_its_id(agent: Caller, model: Model):
     assert [turn.place for turn in conversation_turns(conversation, now=timezone.now(), before=2, limit=1)] == [1]
 
 
-def test_nobody_goes_on_with_the_conversation_of_somebody_else(cast: Cast, model: Model):
+def test_no_one_goes_on_with_the_conversation_of_someone_else(cast: Cast, model: Model):
     model.answers("Yes.")
     mine = ask(cast.alice, "one")["conversation_id"]
     for other in (cast.agent, cast.operator, cast.stranger):
@@ -112,12 +112,12 @@ def test_a_turn_is_on_record_while_it_works(http_cast: Cast, model: Model):
     assert (turn.ended, turn.tool_log) == ("done", log)
 
 
-def test_a_turn_whose_process_was_lost_holds_nobody_up(clock: Clock, db: None, settings: Any):
+def test_a_turn_whose_process_was_lost_holds_no_one_up(clock: Clock, db: None, settings: Any):
     now = clock.stop()
     begun = conversation_begin(scope="/", channel="api", principal=principal_like(), now=now)
     turn_begin(begun, message="one", model="m", now=now)
     later = clock.forward(seconds=settings.MEMSTATE_CHAT_TIMEOUT_SECONDS + 90)
-    # It is told as lost before anybody has closed it, so that no page waits for it.
+    # It is informed as lost before anybody has closed it, so that no page waits for it.
     assert [turn.ended for turn in conversation_turns(begun, now=now)] == ["working"]
     assert [turn.ended for turn in conversation_turns(begun, now=later)] == ["lost"]
     assert turn_begin(begun, message="two", model="m", now=later).place == 2

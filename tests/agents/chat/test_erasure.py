@@ -79,7 +79,7 @@ def test_an_erasure_in_the_midst_of_a_turn_leaves_nothing_of_it(
     secret = agent.remember(PERSON, values={"email": EMAIL})
 
     def why(*_args: Any, **_more: Any) -> Any:
-        # As somebody else would, at this moment.
+        # As someone else would, at this moment.
         purge(secret)
         return {"sentences": []}
 
@@ -105,8 +105,8 @@ def test_an_operator_of_a_scope_erases_in_the_conversations_of_that_scope(operat
         ask(operator, f"Who is {EMAIL}?", scope=scope)
     gone = operator.remember(PERSON, values={"email": EMAIL}, scope="/a")
     purge(gone, principal=Principal("key:a", "a", "operator", "/a"))
-    told = {turn.scope: turn.message for turn in ConversationTurn.objects.all()}
-    assert told == {"/a": "Who is [erased]?", "/b": f"Who is {EMAIL}?"}
+    got = {turn.scope: turn.message for turn in ConversationTurn.objects.all()}
+    assert got == {"/a": "Who is [erased]?", "/b": f"Who is {EMAIL}?"}
 
 
 def test_an_erasure_while_a_later_turn_works_leaves_nothing_of_that_turn(

@@ -1,4 +1,4 @@
-"""What a message wants: told by the model from the last turns, else by a rule that takes little for an order."""
+"""What a message wants: stated by the model from the last turns, else by a rule that takes little for an order."""
 
 from typing import Any
 
@@ -62,8 +62,8 @@ def test_the_rule_takes_only_what_is_plain_for_an_order(text: str, intent: str):
 )
 def test_no_text_takes_the_rule_long(piece: str):
     # Each of these took seconds once, or is like those that did: a test run that hangs here has found another.
-    told = intent_by_rule(piece * 4000)
-    assert told == intent_by_rule(piece * 3)
+    got = intent_by_rule(piece * 4000)
+    assert got == intent_by_rule(piece * 3)
     assert intent_by_rule(f"{piece * 400}. Please remember the milk.") in ("ingest", "both")
 
 

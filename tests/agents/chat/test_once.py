@@ -95,7 +95,7 @@ def test_a_study_is_begun_once(agent: Caller, model: Model):
     assert str(StudyJob.objects.get().id) == reply["study"]["study_id"]
 
 
-def test_while_a_message_is_at_work_its_twin_is_told_so(agent: Caller, model: Model, clock: Clock, settings: Any):
+def test_while_a_message_is_at_work_its_twin_is_reported_so(agent: Caller, model: Model, clock: Clock, settings: Any):
     now = clock.stop()
     chat = begun("Remember tea.", "k1", now=now)
     rows = store_rows()
@@ -153,9 +153,9 @@ def test_a_stream_that_was_stopped_frees_its_key_unless_it_wrote(agent: Caller, 
     model.answers(TEA, "Noted.")
     listens = iter([True, True, False, False])
     again = begun("Remember it.", "k2")
-    told = chat_run(again, clock=timezone.now, enqueue=lambda _job: None, go_on=lambda: next(listens))
-    assert send(agent, "Remember it.", "k2").ok() == json.loads(json_text(told))
-    assert "What was written is kept." in told["reply"]
+    got = chat_run(again, clock=timezone.now, enqueue=lambda _job: None, go_on=lambda: next(listens))
+    assert send(agent, "Remember it.", "k2").ok() == json.loads(json_text(got))
+    assert "What was written is kept." in got["reply"]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -233,8 +233,8 @@ def test_an_operator_of_a_scope_erases_in_the_replies_of_that_scope(operator: Ca
         send(operator, "Who?", scope, intent_override="query", scope=scope).ok()
     gone = operator.remember(PERSON, values={"email": EMAIL}, scope="/a")
     topics_purge([uuid.UUID(gone)], principal=Principal("key:a", "a", "operator", "/a"), reason="", now=timezone.now())
-    told = {record.scope: record.reply["reply"] for record in IdempotencyRecord.objects.all()}
-    assert told == {"/a": "Nobody has [erased].", "/b": f"Nobody has {EMAIL}."}
+    got = {record.scope: record.reply["reply"] for record in IdempotencyRecord.objects.all()}
+    assert got == {"/a": "Nobody has [erased].", "/b": f"Nobody has {EMAIL}."}
 
 
 def test_the_reply_is_forgotten_after_a_week(agent: Caller, model: Model, clock: Clock):

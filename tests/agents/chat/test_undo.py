@@ -1,4 +1,4 @@
-"""Undo of a conversation: what it wrote is taken back as far as nobody has built on it, and history only grows."""
+"""Undo of a conversation: what it wrote is taken back as far as no one has built on it, and history only grows."""
 
 import uuid
 from typing import Any
@@ -26,7 +26,7 @@ from tests.llm.server import Model, calling
 NOTHING = {"topic": 0, "value": 0, "field": 0, "link": 0, "merge": 0}
 
 
-def told(caller: Caller, topic_id: str) -> dict[str, Any]:
+def got(caller: Caller, topic_id: str) -> dict[str, Any]:
     """What the API tells of a topic, but for how much it is used; a field that says nothing is as good as none."""
     topic = caller.topic(topic_id)
     fields = {each["name"]: each["current"]["value"] for each in topic["fields"] if each["current"]["value"]}
@@ -37,7 +37,7 @@ def told(caller: Caller, topic_id: str) -> dict[str, Any]:
 def test_everything_a_conversation_wrote_is_taken_back(agent: Caller, operator: Caller) -> None:
     anna = agent.remember("Anna", values={"city": "Oslo"}, fields=[{"name": "age", "value": 30, "field_type": "int"}])
     bob = agent.remember("Bob", values={"city": "Rome"})
-    before = [told(operator, each) for each in (anna, bob)]
+    before = [got(operator, each) for each in (anna, bob)]
     talk = Talk()
     job = talk.new("Anna's job", (anna,), title="pilot")
     talk.extend(anna, (bob, job), phone="12", city="Bergen")
@@ -47,7 +47,7 @@ def test_everything_a_conversation_wrote_is_taken_back(agent: Caller, operator: 
     done = talk.undo()
     assert done.counts == {"topic": 1, "value": 2, "field": 1, "link": 1, "merge": 0}
     assert done.left == []
-    assert [told(operator, each) for each in (anna, bob)] == before
+    assert [got(operator, each) for each in (anna, bob)] == before
     # What it made is gone from queries, and not from the store.
     assert operator.topic(job)["released_at"]
     assert job not in agent.found("pilot")
@@ -95,10 +95,10 @@ def test_it_is_journaled_and_again_there_is_nothing_left(agent: Caller) -> None:
     run_undo(done.run_id or uuid.UUID(int=0), principal=OPERATOR, reason="", now=timezone.now())
     talk.version(anna, "city", "Lima")
     assert talk.undo().counts == {**NOTHING, "topic": 1, "value": 1}
-    assert told(agent, anna)["fields"] == {"city": "Oslo"}
+    assert got(agent, anna)["fields"] == {"city": "Oslo"}
 
 
-def test_what_others_built_on_is_left_and_told(agent: Caller, operator: Caller) -> None:
+def test_what_others_built_on_is_left_and_reported(agent: Caller, operator: Caller) -> None:
     anna = agent.remember("Anna", values={"city": "Oslo", "job": "cook"})
     gone, erased = agent.remember("Gone", values={"a": "1"}), agent.remember("Erased", values={"a": "1"})
     talk = Talk()
@@ -126,28 +126,28 @@ def test_what_others_built_on_is_left_and_told(agent: Caller, operator: Caller) 
         anna: "It has a newer value from outside this conversation.",
         gone: "Its memory was released.",
     }
-    assert told(agent, anna)["fields"]["city"] == "Lima"
+    assert got(agent, anna)["fields"]["city"] == "Lima"
     assert agent.topic(written)["fields"][0]["current"]["value"] == "mine"
 
 
 def test_merges_are_taken_apart_first_and_the_last_one_before_the_others(agent: Caller, operator: Caller) -> None:
     older = agent.remember("Anna", values={"city": "Oslo"})
-    before = told(operator, older)
+    before = got(operator, older)
     talk = Talk()
     first, second = talk.new("Anna", city="Bergen", job="pilot"), talk.new("Anna", city="Paris")
     talk.version(older, "city", "Rome")
     talk.merge(first, older)
     talk.merge(second, older)
-    assert told(operator, older)["fields"] == {"city": "Rome", "job": "pilot"}
+    assert got(operator, older)["fields"] == {"city": "Rome", "job": "pilot"}
     done = talk.undo()
     assert done.counts == {"topic": 2, "value": 1, "field": 0, "link": 0, "merge": 2}
     assert done.left == []
-    assert told(operator, older) == before
+    assert got(operator, older) == before
     assert all(operator.topic(each)["merged_into"] is None for each in (first, second))
     assert all(operator.topic(each)["released_at"] for each in (first, second))
 
 
-def test_a_merge_that_somebody_went_on_with_stays_and_what_it_brought_is_taken_back(
+def test_a_merge_that_someone_went_on_with_stays_and_what_it_brought_is_taken_back(
     agent: Caller, operator: Caller
 ) -> None:
     older, talk = agent.remember("Anna", values={"city": "Oslo"}), Talk()
@@ -163,7 +163,7 @@ def test_a_merge_that_somebody_went_on_with_stays_and_what_it_brought_is_taken_b
         "topic": "It is merged into another memory.",
         "field": "It has a newer value from outside this conversation.",
     }
-    now = told(operator, older)
+    now = got(operator, older)
     assert (now["fields"], now["links"]) == ({"city": "Oslo", "age": "40", "job": "captain"}, [])
 
 

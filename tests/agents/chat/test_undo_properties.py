@@ -44,7 +44,7 @@ other_steps = st.lists(
 )
 
 
-def told(operator: Caller, topic_ids: list[str]) -> dict[str, Any]:
+def got(operator: Caller, topic_ids: list[str]) -> dict[str, Any]:
     """What the API tells of these topics: values, links and rungs."""
     found = {}
     for topic_id in topic_ids:
@@ -112,7 +112,7 @@ def _speak(talk: Talk, step: tuple[Any, ...], ids: list[str], merged: set[str]) 
 
 
 def others(step: tuple[Any, ...], agent: Caller, operator: Caller, ids: list[str]) -> None:
-    """Somebody else uses the store."""
+    """Someone else uses the store."""
     verb, one, two, three = step
     topic = ids[one % len(ids)]
     if verb == "write":
@@ -164,7 +164,7 @@ def test_undo_restores_what_was_there_before(cast: Cast, monkeypatch: Any, steps
             moment[0] += dt.timedelta(minutes=1)
             others(step, cast.agent, cast.operator, ids[:BEFORE])
         moment[0] += dt.timedelta(minutes=1)
-        there, talk, merged = told(cast.operator, ids), Talk(), set[str]()
+        there, talk, merged = got(cast.operator, ids), Talk(), set[str]()
         for step in steps:
             moment[0] += dt.timedelta(minutes=1)
             speak(talk, step, ids, merged)
@@ -173,8 +173,8 @@ def test_undo_restores_what_was_there_before(cast: Cast, monkeypatch: Any, steps
         done = talk.undo()
         # Two that it has merged and then written to stay one; that says what it said before.
         assert {part.what for part in done.left} <= {"merge", "topic"}
-        assert told(cast.operator, ids[:BEFORE]) == there
-        made = told(cast.operator, ids[BEFORE:]).values()
+        assert got(cast.operator, ids[:BEFORE]) == there
+        made = got(cast.operator, ids[BEFORE:]).values()
         assert all(bool(each["released_at"]) != bool(each["merged_into"]) for each in made)
         assert {key: value for key, value in history().items() if key in said} == said
         assert everything_of(alone) == rows
@@ -207,7 +207,7 @@ def test_what_others_wrote_is_never_lost(
         moment[0] += dt.timedelta(minutes=1)
         conversation = talk.undo_freely()
         assert {key: value for key, value in history().items() if key in said} == said
-        # Whatever somebody else wrote last is what a field says.
+        # Whatever someone else wrote last is what a field says.
         assert theirs_last <= talk.newest()
         released = {str(part.topic_id) for part in conversation.taken_back if part.what == "topic"}
         assert released.isdisjoint(ids[:BEFORE])

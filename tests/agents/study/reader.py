@@ -18,19 +18,19 @@ _PART = re.compile(r"Part (\d+) of (\d+)")
 
 def text_about(people: int, *, chars: int, seed: int = 7) -> str:
     """Return a text of this length that states things of so many people, over and over."""
-    chance, told, length = random.Random(seed), [], 0
+    chance, got, length = random.Random(seed), [], 0
     while length < chars:
         who = chance.randrange(people)
-        if len(told) % 9 == 0:
-            told.append(f"# Chapter {len(told) // 9 + 1}")
+        if len(got) % 9 == 0:
+            got.append(f"# Chapter {len(got) // 9 + 1}")
         stated = f"Person {who}: fact{chance.randrange(6)} is value{chance.randrange(100)}."
         if chance.random() < 0.3:
             stated = f"Person {who}: city is {chance.choice(CITIES)}."
         knows = f"Person {who} knows Person {chance.randrange(people)}."
         rest = " ".join(chance.choices(_FILLER, k=50))
-        told.append(f"{stated} {knows} {rest[0].upper()}{rest[1:]}.")
-        length += len(told[-1]) + 2
-    return "\n\n".join(told)[:chars]
+        got.append(f"{stated} {knows} {rest[0].upper()}{rest[1:]}.")
+        length += len(got[-1]) + 2
+    return "\n\n".join(got)[:chars]
 
 
 def part_of(asked: Asked) -> int:
@@ -137,5 +137,5 @@ def _ids(asked: Asked) -> dict[str, str]:
 
 def _results(asked: Asked) -> list[Any]:
     found = re.compile(r"^<data-[0-9a-f]+>\n(.*)\n</data-[0-9a-f]+>$", re.DOTALL)
-    told = [each["content"] for each in asked.messages if each["role"] == "tool"]
-    return [json.loads(match.group(1)) for each in told if (match := found.match(each))]
+    got = [each["content"] for each in asked.messages if each["role"] == "tool"]
+    return [json.loads(match.group(1)) for each in got if (match := found.match(each))]

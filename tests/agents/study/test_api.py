@@ -71,12 +71,12 @@ def test_lists_and_looks_do_not_load_the_record_of_all_steps(agent: Caller) -> N
     StudyJob.objects.update(topics=7, steps=[{"phase": "building", "at": 0, "to": 1, "rounds": 1, "ended": "done"}])
     for path in ("/v1/studies", f"/v1/studies/{study}"):
         with CaptureQueriesContext(connection) as asked:
-            told = agent.get(path).ok()
-        assert [each["topics"] for each in told.get("items", [told])] == [7]
+            got = agent.get(path).ok()
+        assert [each["topics"] for each in got.get("items", [got])] == [7]
         assert not [each["sql"] for each in asked if '"told"' in each["sql"]]
 
 
-def test_monitoring_is_told_how_many_are_open(agent: Caller) -> None:
+def test_monitoring_is_reported_how_many_are_open(agent: Caller) -> None:
     study_ready("resume", scope="/stopped")
     study_ready()
     assert 'memstate_backlog{store="main",what="studies"} 1.0' in agent.get("/metrics").text
@@ -103,7 +103,7 @@ def test_so_many_texts_are_studied_at_once_and_no_more(
         assert (answer.status, answer.code) == (409, "too-many-studies")
 
 
-def test_a_study_ends_with_the_right_of_its_key_and_nobody_else_gives_it_back(
+def test_a_study_ends_with_the_right_of_its_key_and_no_one_else_gives_it_back(
     agent: Caller, operator: Caller, model: Model, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.MEMSTATE_CHAT_CHUNK_CHARS = 2_000
@@ -203,7 +203,7 @@ def test_a_study_without_a_place_gives_its_worker_back_and_is_called_by_the_one_
     place.free = False
     tasks.study_continue(str(second.pk), 0)
     assert (model.asked, handed) == ([], [])
-    # The net catches it if nobody calls.
+    # The net catches it if no one calls.
     assert studies_stalled(now=clock.now) == [second.pk]
     tasks.study_continue(str(second.pk), 1)
     place.free = True

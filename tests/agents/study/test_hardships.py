@@ -1,4 +1,4 @@
-"""What a study does when the model is of no help, the worker is lost, or somebody steps in between."""
+"""What a study does when the model is of no help, the worker is lost, or someone steps in between."""
 
 import datetime as dt
 import uuid
@@ -41,15 +41,15 @@ def learned(job: StudyJob) -> list[Any]:
     ids = session_ids(job)
     place = {topic_id: number for number, topic_id in enumerate(ids)}
     topics = Topic.objects.filter(pk__in=ids).prefetch_related("fields__revisions")
-    told = []
+    got = []
     for topic in sorted(topics, key=lambda each: place[each.pk]):
         fields = {
             field.name: [each.value for each in sorted(field.revisions.all(), key=lambda each: each.seq)]
             for field in topic.fields.all()
         }
         links = topic.links_out.values_list("kind", "target_id")
-        told.append((place[topic.pk], topic.title, fields, sorted((kind, place.get(to)) for kind, to in links)))
-    return told
+        got.append((place[topic.pk], topic.title, fields, sorted((kind, place.get(to)) for kind, to in links)))
+    return got
 
 
 def undisturbed() -> list[Any]:
@@ -300,7 +300,7 @@ def test_a_part_that_never_fits_into_a_turn_comes_to_its_end_all_the_same(
     assert "stopped after 8 rounds" in job.warning
 
 
-def test_what_is_refused_malformed_or_brings_nothing_is_told_and_passed_over(model: Model) -> None:
+def test_what_is_refused_malformed_or_brings_nothing_is_reported_and_passed_over(model: Model) -> None:
     def troubled(asked: Asked) -> Any:
         part = part_of(asked)
         if part == 1:
@@ -393,7 +393,7 @@ def test_a_text_that_is_erased_is_not_read_to_its_end_and_does_not_come_back(
         study_resume(job.pk, principal=AGENT, now=timezone.now(), enqueue=lambda _job: None)
 
 
-def test_topics_that_have_gone_are_passed_over_and_told(agent: Caller, model: Model, settings: Any) -> None:
+def test_topics_that_have_gone_are_passed_over_and_reported(agent: Caller, model: Model, settings: Any) -> None:
     settings.MEMSTATE_STUDY_PHASE_DELAY_SECONDS = 600.0
     model.answers(reader)
     job = worked(started(TEXT))

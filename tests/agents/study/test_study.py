@@ -47,16 +47,11 @@ def test_a_text_becomes_topics_that_are_linked_and_merged_and_all_is_noted(agent
     assert study_as_json(job)["progress"] == 0
     assert job.segments > 2
     job = worked(job)
-    told = study_as_json(job)
-    assert (told["status"], told["progress"], told["done"], told["linked"]) == (
-        "done",
-        1.0,
-        job.segments,
-        told["to_link"],
-    )
+    got = study_as_json(job)
+    assert (got["status"], got["progress"], got["done"], got["linked"]) == ("done", 1.0, job.segments, got["to_link"])
     ids = session_ids(job)
     topics = {each.id: each for each in Topic.objects.filter(pk__in=ids)}
-    assert told["topics"] == told["to_link"] == len(topics) == len(ids) > 8
+    assert got["topics"] == got["to_link"] == len(topics) == len(ids) > 8
     assert {each.kind for each in topics.values()} == {f"study:{job.id}"}
     assert {each.provenance for each in topics.values()} == {"llm"}
     assert all("person" in each.categories for each in topics.values())
@@ -66,9 +61,9 @@ def test_a_text_becomes_topics_that_are_linked_and_merged_and_all_is_noted(agent
     merged = [each for each in topics.values() if each.merged_into_id]
     assert [str(each.merged_into_id) for each in merged] == [before["Person 3"]]
     shown = agent.topic(before["Person 3"])
-    assert (shown["topic_kind"], told["merged"]) == ("person", 1)
+    assert (shown["topic_kind"], got["merged"]) == ("person", 1)
     assert {"born", "fact0"} <= {field["name"] for field in shown["fields"]}
-    assert Link.objects.filter(kind="lives_in", target__title__in=CITIES).count() == told["links"] > 0
+    assert Link.objects.filter(kind="lives_in", target__title__in=CITIES).count() == got["links"] > 0
     # Each names the text it came from, which no query returns.
     assert Link.objects.filter(kind="extracted_from", target_id=job.source_id).count() == len(ids)
     assert source_text(job.source_id) == TEXT
@@ -188,10 +183,10 @@ def test_after_phase_a_it_waits_and_gives_its_worker_back(model: Model, settings
     model.answers(reader)
     clock.stop()
     job = worked(started(TEXT))
-    told = study_as_json(job)
-    assert (told["status"], told["phase"], told["done"]) == ("working", "waiting", job.segments)
-    assert told["waits_until"] == clock.now + dt.timedelta(seconds=600)
-    assert told["progress"] == 0.75
+    got = study_as_json(job)
+    assert (got["status"], got["phase"], got["done"]) == ("working", "waiting", job.segments)
+    assert got["waits_until"] == clock.now + dt.timedelta(seconds=600)
+    assert got["progress"] == 0.75
     assert studies_stalled(now=clock.now) == []
     clock.forward(minutes=11)
     assert studies_stalled(now=clock.now) == [job.id]

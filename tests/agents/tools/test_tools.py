@@ -94,7 +94,7 @@ def loop(model_box: Toolbox, **more: Any) -> Any:
     return tool_loop_run(messages, model_box, mark="m", **asked)
 
 
-def test_the_loop_ends_within_a_round_when_nobody_wants_it_to_go_on(model: Model):
+def test_the_loop_ends_within_a_round_when_no_one_wants_it_to_go_on(model: Model):
     made = []
     model.answers(calling(("say", {"word": "one"})))
     answers = iter([True, True, True, False])
@@ -138,13 +138,13 @@ def test_the_log_of_a_loop_is_bounded(model: Model, monkeypatch: pytest.MonkeyPa
     assert [set(each) for each in results] == [{"rows", "left_out"}] * 2 + [{"left_out"}] * 2
     assert results[0]["left_out"] + len(results[0]["rows"]) == 2_000
     assert all(each.ok and each.wrote for each in end.log)
-    # What the model was told, and whoever listens, is told of every call.
+    # What the model got, and whoever listens, learns of every call.
     assert [each.result for each in ticked] == [results[0]] * 4
     assert [each["content"].count("left_out") for each in model.chats[4].messages if each["role"] == "tool"] == [1] * 4
 
 
-def test_whatever_a_tool_returns_it_is_told_within_bounds(model: Model):
+def test_whatever_a_tool_returns_it_is_reported_within_bounds(model: Model):
     for result in ({"text": '"\\' * 50_000}, ["x" * 90] * 900, {"a": {"b": ["<"] * 40_000}}, "<" * 40_000):
-        told = result_bounded(result)
-        assert len(framed(told, "")) <= MAX_RESULT
-        assert result_bounded(told) == told
+        got = result_bounded(result)
+        assert len(framed(got, "")) <= MAX_RESULT
+        assert result_bounded(got) == got
