@@ -16,6 +16,8 @@ def main() -> int:
 
             return plugin_run(arguments)
         case arguments:
+            if arguments[:1] in (["help"], ["--help"], ["-h"]):
+                print("For coding agents: memstate hook EVENT, memstate plugin claude-code DIR.\n")
             from memstate_site.command import command_run
 
             return command_run(["memstate", *(arguments or ["up"])])

@@ -5,6 +5,8 @@ a field. So an item has a history, fades by the policy of its scope, and can be 
 from other stores is in docs/langgraph.md. Needs ``pip install 'memstate[langgraph]'``.
 """
 
+import asyncio
+import contextlib
 import json
 import re
 import urllib.parse
@@ -26,13 +28,13 @@ from langgraph.store.base import (
     SearchOp,
 )
 
-from memstate.client import AsyncMemState, Conflict, MemState, MemStateError
+from memstate.client import AsyncMemState, Conflict, MemState, MemStateError, NotAllowed
 
 KIND = "item"
 # The category of an item that was put with ``index=False``.
 UNSEARCHED = "not-searched"
-# The largest page of the API, the most topics of a query, and the most fields of one request.
-PAGE, FIELDS = 200, 200
+# The largest page of the API, the most topics of a query, the most fields of one request, and the longest question.
+PAGE, FIELDS, MAX_QUERY = 200, 200, 8_000
 
 # One step of an operation yields a request and gets its reply.
 Steps = Generator[tuple[str, str, dict[str, Any]], Any, Any]
@@ -55,7 +57,7 @@ class MemStateStore(BaseStore):
     ``ttl`` is refused: how long an item stays is decided by the policy of its scope, and by its use.
     """
 
-    __slots__ = ("_async", "_root", "_settings", "_sync")
+    __slots__ = ("_async", "_loop", "_root", "_settings", "_sync")
 
     def __init__(self, base_url: str | None = None, api_key: str | None = None, *, scope: str = "/", **options: Any):
         self._root = tuple(segment for segment in scope.split("/") if segment)
@@ -64,6 +66,7 @@ class MemStateStore(BaseStore):
             self._settings["base_url"] = base_url
         self._sync: MemState | None = None
         self._async: AsyncMemState | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Execute operations in their order. Raises ``MemStateError`` for a request that failed."""
@@ -73,8 +76,10 @@ class MemStateStore(BaseStore):
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Execute operations in their order. Raises ``MemStateError`` for a request that failed."""
-        if self._async is None:
-            self._async = AsyncMemState(**self._settings)
+        loop = asyncio.get_running_loop()
+        if self._async is None or self._loop is not loop:
+            # Connections belong to the loop in which they were made.
+            self._async, self._loop = AsyncMemState(**self._settings), loop
         return [await self._afinish(self._steps(op), self._async) for op in ops]
 
     def close(self) -> None:
@@ -144,7 +149,7 @@ class MemStateStore(BaseStore):
         deleted and put again; ``again`` says whether these are looked for."""
         topics = yield from _read([str(_first_id(scope, key))], scope)
         if not topics and again:
-            where = {"scope": scope, "below": False, "title": key, "kind": KIND, "rung": "any", "limit": 1}
+            where = {"scope": scope, "below": False, "title": _title(key), "kind": KIND, "rung": "any", "limit": 1}
             page = yield "GET", "/v1/topics", {"params": where}
             topics = yield from _read([row["topic_id"] for row in page["items"]], scope)
         return topics[0] if topics else None
@@ -159,7 +164,12 @@ class MemStateStore(BaseStore):
             return None
         fields = [_field(name, each) for name, each in op.value.items()]
         if found is None:
-            item: dict[str, Any] = {"placement": "new_topic", "title": op.key, "topic_kind": KIND, "scope": scope}
+            item: dict[str, Any] = {
+                "placement": "new_topic",
+                "title": _title(op.key),
+                "topic_kind": KIND,
+                "scope": scope,
+            }
             item |= {"fields": fields[:FIELDS], "categories": [UNSEARCHED] if op.index is False else []}
             try:
                 # The chosen id lets only one of two concurrent calls create the item.
@@ -171,6 +181,10 @@ class MemStateStore(BaseStore):
             if made is not None:
                 yield from _extend(made["topic_id"], fields[FIELDS:], [], None)
                 return None
+        if found["rung"] == "archived":
+            # What was just written is found again. Only operators can restore a topic.
+            with contextlib.suppress(NotAllowed):
+                yield "POST", f"/v1/topics/{found['topic_id']}/restore", {"json": {"reason": "written again"}}
         present = _value(found)
         changed = [
             _field(name, each)
@@ -186,7 +200,12 @@ class MemStateStore(BaseStore):
         equal, topics = _equal_values(op.filter or {}), []
         if op.query:
             # Filters other than equality apply to what the query returns, so it returns as much as it can.
-            wanted = {"q": op.query, "kinds": [KIND], "top_k": PAGE if op.filter else min(end, PAGE), **equal}
+            wanted = {
+                "q": op.query[:MAX_QUERY],
+                "kinds": [KIND],
+                "top_k": PAGE if op.filter else min(end, PAGE),
+                **equal,
+            }
             reply = yield _query(wanted, scope)
             topics = [topic for topic in reply["candidates"] if UNSEARCHED not in topic["categories"]]
             # Items that say the same as a better one.
@@ -219,7 +238,7 @@ class MemStateStore(BaseStore):
     def _item(self, topic: Mapping[str, Any]) -> dict[str, Any]:
         return {
             "value": _value(topic),
-            "key": topic["title"],
+            "key": urllib.parse.unquote(topic["title"]),
             "namespace": self._namespace(topic["scope"]),
             "created_at": datetime.fromisoformat(topic["created_at"]),
             "updated_at": datetime.fromisoformat(topic["updated_at"]),
@@ -229,6 +248,11 @@ class MemStateStore(BaseStore):
 def _segment(label: str) -> str:
     """Return a label of a namespace as a segment of a scope. Characters that a scope cannot have are escaped."""
     return re.sub(r"[%/\s\x00-\x1f\x7f]", lambda found: urllib.parse.quote(found[0], safe=""), label)
+
+
+def _title(key: str) -> str:
+    """Return a key as a title. White space at its ends is escaped, because titles have none there."""
+    return re.sub(r"%|^\s+|\s+$", lambda found: urllib.parse.quote(found[0], safe=""), key)
 
 
 def _first_id(scope: str, key: str) -> uuid.UUID:
@@ -315,10 +339,9 @@ def _equal_values(wanted: Mapping[str, Any]) -> dict[str, Any]:
     equal = {}
     for name, value in wanted.items():
         value = value["$eq"] if isinstance(value, Mapping) and set(value) == {"$eq"} else value
-        if isinstance(value, bool):
-            equal[name] = str(value).lower()
-        elif isinstance(value, int) or (isinstance(value, str) and _is_plain(value)):
-            equal[name] = str(value)
+        # Equal numbers have several texts, such as 1 and 1.0.
+        if isinstance(value, str) and _is_plain(value):
+            equal[name] = value
     return {"field_values": dict(list(equal.items())[:20])} if equal else {}
 
 

@@ -1,6 +1,7 @@
 """``memstate plugin claude-code DIR``: writes a plugin for Claude Code that runs the hooks of ``memstate hook``."""
 
 import json
+import shlex
 import shutil
 import sys
 from importlib.metadata import PackageNotFoundError, version
@@ -24,7 +25,10 @@ def plugin_run(arguments: list[str]) -> int:
     if len(arguments) != 2 or arguments[0] != "claude-code":
         print("Usage: memstate plugin claude-code DIR", file=sys.stderr)
         return 2
-    folder = Path(arguments[1])
+    folder = Path(arguments[1]).expanduser().resolve()
+    if folder.exists() and not folder.is_dir():
+        print(f"{folder} is not a folder.", file=sys.stderr)
+        return 2
     files = plugin_files(_program())
     others = [each for each in folder.rglob("*") if each.is_file() and str(each.relative_to(folder)) not in files]
     if others:
@@ -34,8 +38,9 @@ def plugin_run(arguments: list[str]) -> int:
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    print(f"The plugin is in {folder}. Try it: claude --plugin-dir {folder}")
-    print(f"Install it: claude plugin marketplace add {folder} && claude plugin install {NAME}@{NAME}")
+    shown = shlex.quote(str(folder))
+    print(f"The plugin is in {folder}. Try it: claude --plugin-dir {shown}")
+    print(f"Install it: claude plugin marketplace add {shown} && claude plugin install {NAME}@{NAME}")
     return 0
 
 
@@ -46,7 +51,7 @@ def plugin_files(program: str) -> dict[str, Any]:
         number = version("memstate")
     except PackageNotFoundError:
         number = "0"
-    about = {"name": NAME, "description": DESCRIPTION, "version": number}
+    about = {"name": NAME, "description": DESCRIPTION, "version": number, "author": {"name": NAME}}
     hooks = {
         event: [{"hooks": [{"type": "command", "command": f"{program} hook {name}", "timeout": seconds}]}]
         for event, name, seconds in HOOKS
@@ -54,7 +59,12 @@ def plugin_files(program: str) -> dict[str, Any]:
     listed = {"name": NAME, "source": "./", "description": DESCRIPTION}
     return {
         ".claude-plugin/plugin.json": about,
-        ".claude-plugin/marketplace.json": {"name": NAME, "owner": {"name": NAME}, "plugins": [listed]},
+        ".claude-plugin/marketplace.json": {
+            "name": NAME,
+            "owner": {"name": NAME},
+            "metadata": {"description": DESCRIPTION},
+            "plugins": [listed],
+        },
         "hooks/hooks.json": {"hooks": hooks},
     }
 

@@ -6,10 +6,13 @@ from django.conf import settings
 from ninja import Query
 
 from memory.api.parsing import AddressText
+from memory.core.cursors import MAX_CURSOR
 from memory.core.errors import ValueRefused
 from memory.core.problem_codes import ProblemCode
 
 Cursor = Annotated[AddressText | None, Query(max_length=300, description="`next` of the previous page.")]
+# A cursor with the path of a scope.
+LongCursor = Annotated[AddressText | None, Query(max_length=MAX_CURSOR, description="`next` of the previous page.")]
 Limit = Annotated[int, Query(ge=1, description="Rows per page.")]
 
 

@@ -14,7 +14,7 @@ from pydantic import AwareDatetime
 
 from memory.api.authentication import principal_of
 from memory.api.consistency import consistency
-from memory.api.paging import Cursor, Limit, limit_checked
+from memory.api.paging import Cursor, Limit, LongCursor, limit_checked
 from memory.api.parsing import AddressText
 from memory.api.replies import json_reply
 from memory.api.responses import CHANGE, READ, problems
@@ -133,7 +133,7 @@ def scope_list(
     request: HttpRequest,
     scope: Annotated[AddressText | None, Query(max_length=MAX_SCOPE_LENGTH)] = None,
     kind: Annotated[AddressText | None, Query(max_length=200, description="Counts topics of this kind.")] = None,
-    cursor: Cursor = None,
+    cursor: LongCursor = None,
     limit: Limit = 50,
 ) -> HttpResponse:
     """List the scopes that have topics, at and below a scope, ordered by path."""

@@ -166,10 +166,12 @@ class _Placing:
         self._references_check()
         if self.item.placement == "new_topic":
             self._types_check({})
+            self._emptied_check({})
             topic, reply = self._new_topic()
         else:
             topic = self._stored_topic()
             self._types_check(topic.fields)
+            self._emptied_check(topic.fields)
             if self.item.placement == "version_field" and len(self.item.fields) != 1:
                 raise RequestRefused(
                     f"version_field requires exactly one field; this item has {len(self.item.fields)}.",
@@ -199,11 +201,19 @@ class _Placing:
 
     def _emptied(self, topic: KnownTopic) -> list[IngestField]:
         """Return an empty value for each field to empty that has a value."""
+        names = dict.fromkeys(self.item.empty_fields)
+        return [EmptyField(name=name) for name in names if topic.fields[name].value]
+
+    def _emptied_check(self, fields: Mapping[str, KnownField]) -> None:
         if self.item.empty_fields and self.item.placement != "extend_topic":
             raise RequestRefused("empty_fields requires extend_topic.", code=ProblemCode.CONTRADICTORY_REQUEST)
-        present = {name for name, known in topic.fields.items() if known.value}
-        given = {entry.name for entry in self.item.fields}
-        return [EmptyField(name=name) for name in dict.fromkeys(self.item.empty_fields) if name in present - given]
+        for name in self.item.empty_fields:
+            if name not in fields:
+                raise ValueRefused(f"The topic has no field {name!r} to empty.", code=ProblemCode.FIELD_NOT_FOUND)
+            if name in {entry.name for entry in self.item.fields}:
+                raise RequestRefused(
+                    f"Field {name!r} is both given a value and emptied.", code=ProblemCode.CONTRADICTORY_REQUEST
+                )
 
     def _journal(
         self, action: str, topic: KnownTopic, reason: str, before: dict[str, Any], after: dict[str, Any]

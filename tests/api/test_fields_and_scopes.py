@@ -59,13 +59,17 @@ def test_detached_fields_are_returned_on_request(agent: Caller):
 
 def test_fields_are_emptied_and_keep_their_history(agent: Caller):
     topic = agent.remember("Bike", values=FIELDS)
-    emptied = {"placement": "extend_topic", "topic_id": topic, "empty_fields": ["color", "none", "color"]}
+    emptied = {"placement": "extend_topic", "topic_id": topic, "empty_fields": ["color", "color"]}
     assert agent.post("/v1/ingest", emptied).ok()["applied"] == ["version:color"]
     assert agent.post("/v1/ingest", emptied).ok()["applied"] == []
     fields = {each["name"]: each["current"]["value"] for each in agent.get(f"/v1/topics/{topic}").ok()["fields"]}
     assert fields == {"color": "", "size": "10"}
     history = agent.get(f"/v1/topics/{topic}/fields/color/history").ok()["items"]
     assert [each["value"] for each in history] == ["", "red"]
+    unknown = agent.post("/v1/ingest", {**emptied, "empty_fields": ["size", "colour"]})
+    assert (unknown.status, unknown.code) == (422, "field-not-found")
+    both = agent.post("/v1/ingest", {**emptied, "fields": [{"name": "size", "value": "1"}], "empty_fields": ["size"]})
+    assert (both.status, both.code) == (400, "contradictory-request")
     for placement in ("new_topic", "version_field"):
         item = {"placement": placement, "title": "x", "fields": [{"name": "a", "value": "b"}], "empty_fields": ["a"]}
         known = {"topic_id": topic} if placement == "version_field" else {}
@@ -109,6 +113,10 @@ def test_scopes_with_topics_are_listed_page_by_page(cast: Cast):
     assert listed(agent) == listed(agent, limit=1) == everything
     assert listed(agent, scope="/a") == everything[:2]
     assert listed(agent, kind="note") == [("/a", 1), ("/a/b", 1), ("/user/alice", 1)]
+    long = f"/{'ä' * 490}"
+    for number in range(2):
+        agent.remember("Long", scope=f"{long}/{number}")
+    assert listed(agent, scope=long, limit=1) == [(f"{long}/0", 1), (f"{long}/1", 1)]
     assert listed(alice) == [("/user/alice", 1)]
     assert alice.get("/v1/scopes?scope=/a").status == 404
     assert agent.get("/v1/scopes?cursor=x").code == "invalid-cursor"

@@ -184,6 +184,39 @@ def test_an_archived_item_is_read_by_its_key_and_not_found_by_a_search(store: Me
     assert item.value == {"text": "The key is under the pot."}
 
 
+def test_an_archived_item_that_is_put_again_is_found_again(store: MemStateStore, operator: MemState):
+    store.put(("a",), "k", {"text": "The key is under the pot."})
+    (topic,) = Topic.objects.all()
+    operator.request("POST", f"/v1/topics/{topic.pk}/archive", json={"reason": "old"})
+    store.put(("a",), "k", {"text": "The key is under the mat."})
+    assert [item.value for item in store.search(("a",))] == [{"text": "The key is under the mat."}]
+
+
+def test_white_space_belongs_to_a_key(store: MemStateStore):
+    keys = ["x", " x", "x ", "x\t\n", "100%", "%20x", "ü / ß"]
+    for number, key in enumerate(keys):
+        store.put(("a",), key, {"number": number})
+    for _ in range(2):
+        assert {item.key: item.value["number"] for item in store.search(("a",))} == dict(
+            zip(keys, range(7), strict=True)
+        )
+        for number, key in enumerate(keys):
+            item = store.get(("a",), key)
+            assert item is not None
+            assert (item.key, item.value["number"]) == (key, number)
+            store.delete(("a",), key)
+            assert store.get(("a",), key) is None
+            store.put(("a",), key, {"number": number})
+
+
+def test_equal_numbers_are_equal_in_a_filter_and_a_question_may_be_long(store: MemStateStore):
+    store.put(("a",), "one", {"v": 1, "text": "green tea"})
+    store.put(("a",), "float", {"v": 1.0, "text": "black tea"})
+    for wanted in (1, 1.0, {"$eq": 1}):
+        assert len(store.search(("a",), filter={"v": wanted})) == 2
+    assert len(store.search(("a",), query="tea " * 3000)) == 2
+
+
 def test_a_time_to_live_is_refused(store: MemStateStore):
     with pytest.raises(NotImplementedError):
         store.put(("a",), "k", {"v": 1}, ttl=5)
@@ -207,6 +240,9 @@ def test_operations_are_executed_in_their_order_also_asynchronously(make_store: 
         finally:
             await store.aclose()
 
+    again = make_store()
+    for _ in range(2):
+        assert asyncio.run(again.aget(("nowhere",), "k")) is None
     for results in (make_store().batch(ops), asyncio.run(run())):
         assert results[0] is results[4] is results[5] is None
         assert results[1].value == results[2][0].value == {"v": 1}

@@ -47,7 +47,7 @@ def catalogue() -> tuple[Told, ...]:
     found = set()
     for path in sorted((ROOT / "memory").rglob("*.py")):
         if path not in _LEFT_OUT and "migrations" not in path.parts:
-            found.update(_Module(path).told())
+            found.update(_Module(path).got())
     return tuple(sorted(found, key=lambda got: (got.code, got.teller, got.sentence)))
 
 
