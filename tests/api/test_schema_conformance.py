@@ -42,7 +42,7 @@ CHECKS = [
     unsupported_method,
     ignored_auth,
 ]
-OPERATIONS = 59
+OPERATIONS = 60
 # The client is a file, for which no one needs a key and which has no parameters: nothing there can be refused.
 NEVER_REFUSED = "GET /v1/client.py"
 seen: dict[str, set[int]] = defaultdict(set)
