@@ -114,8 +114,8 @@ THOROUGH = (
     "tests/console/test_home.py::test_it_costs_the_same",
     "tests/console/test_lists.py::test_each_order",
     "tests/console/test_lookup.py::test_the_number_of_statements",
-    "tests/console/test_palette.py::test_nobody_is_offered",
-    "tests/console/test_permissions.py::test_nobody_without_the_role",
+    "tests/console/test_palette.py::test_no_one_is_offered",
+    "tests/console/test_permissions.py::test_no_one_without_the_role",
     "tests/console/test_policies.py::test_a_page_costs",
     "tests/console/test_receipts.py",
     "tests/console/test_sign_in.py::test_no_page_brings_script",
@@ -438,5 +438,5 @@ def anonymous(cast: Cast) -> Caller:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """A clock that runs until it is informed to stop; ``forward(days=3)`` lets time pass at once."""
+    """A clock that runs until it is stopped; ``forward(days=3)`` lets time pass at once."""
     return Clock(lambda now: monkeypatch.setattr(timezone, "now", now))
