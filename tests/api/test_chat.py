@@ -220,7 +220,7 @@ def test_under_gunicorn_a_stream_arrives_bit_by_bit_and_ends_with_its_listener(
             part = listener.recv(4096)
             assert part, heard
             heard += part
-        # The first call is informed while the model still thinks about the second.
+        # The first call is reported while the model still thinks about the second.
         assert b"event: intent" in heard
         assert b"event: reply" not in heard
         assert ConversationTurn.objects.get().ended == "working"

@@ -36,7 +36,7 @@ def test_a_deferred_topic_is_found_by_meaning_once_the_worker_has_been(agent: Ca
         == 1
     )
     assert before < dt.datetime.fromisoformat(waiting["until"])
-    # A key of another scope is not stated.
+    # A key of another scope is not shown.
     assert "waiting" not in alice.query("tea")
     assert alice.get("/v1/stats").ok()["waiting"] is None
     assert TopicVector.objects.get().embedding is None

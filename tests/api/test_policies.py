@@ -164,7 +164,7 @@ def test_of_two_editors_the_second_is_reported(operator: Caller):
     before = store_rows()
     answer = operator.put("/v1/policies/", {**BECAUSE, "values": {"half_life_days": 10}, "base_version": 0})
     assert (answer.status, answer.code) == (409, "policy-changed")
-    # Who it was and what they changed is informed.
+    # Who it was and what they changed is reported.
     assert "key:operator" in answer.detail
     assert "half_life_days" in answer.detail
     assert store_rows() == before

@@ -2,7 +2,7 @@
 
 On the conversations (see ``test_recall``) each turn is ingested at its own date. When a conversation has ended, half of
 its questions are asked, one every six hours, and what they return is reinforced: that is the usage. Thirty-one days
-after, a run forgets, and all questions are asked; recall is informed apart for those asked before and for new ones. The
+after, a run forgets, and all questions are asked; recall is reported apart for those asked before and for new ones. The
 halves are taken in two ways: the first half in the order of the dates of their evidence (new questions are then about
 later turns), and every other question (new ones are about turns of any age, which nothing but luck has reinforced).
 

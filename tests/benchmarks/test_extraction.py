@@ -4,7 +4,7 @@ On the conversations (see ``test_recall``) each session comes with observations 
 remember of it. Each session is extracted from as one text; facts and observations are paired greedily by the cosine of
 their embeddings, each once, as long as it is at least the threshold. Recall is the share of observations with a fact,
 precision the share of facts with an observation; since one observation is often stated in several turns, the share of
-facts that are near *any* observation is informed too.
+facts that are near *any* observation is reported too.
 
 The threshold is where pairs that have nothing to do with each other end: of a fact and an observation of another
 session of the same people, 1 in 500 are as near. It is found for each way of reading by itself, since texts that name
@@ -123,6 +123,6 @@ def test_facts_of_conversations(seen: bool) -> None:
         ["read by", "threshold", "facts", "precision", "recall", "facts near any", "unrelated pairs as near"],
         rows,
     )
-    # At the same rate of mistaken pairs, what is informed is more often something to remember.
+    # At the same rate of mistaken pairs, what is reported is more often something to remember.
     each = 1 + len(THRESHOLDS)
     assert float(str(rows[0][3])) > max(float(str(rows[each][3])), float(str(rows[2 * each][3])))

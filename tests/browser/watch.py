@@ -58,7 +58,7 @@ class Watch:
         if message.type not in ("error", "warning") or message.text.startswith(_GIVEN_UP):
             return
         found = _STATUS.search(message.text)
-        # That a status came back is informed by `_response`, and by the browser and htmx once more each.
+        # That a status came back is reported by `_response`, and by the browser and htmx once more each.
         if found is None:
             self._hear(f"console {message.type}: {message.text} ({message.location.get('url')})")
 

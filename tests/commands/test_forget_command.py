@@ -1,4 +1,4 @@
-"""``manage.py forget``: looks unless stated to act, says what it did, and how to take it back."""
+"""``manage.py forget``: a dry run unless it is asked to act; says what it did, and how to take it back."""
 
 import io
 import re

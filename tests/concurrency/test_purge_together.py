@@ -40,7 +40,7 @@ def purge(*ids: str) -> ErasureReceipt:
 
 
 class Halt:
-    """Lets a purge come as far as its receipt, and go on when it is informed to."""
+    """Lets a purge come as far as its receipt, and go on when asked."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.there, self.go_on = threading.Event(), threading.Event()

@@ -140,7 +140,7 @@ def test_what_the_assistant_writes_is_counted_whoever_asked(op: Client, agent: C
 
 
 def items_of(caller: Caller) -> tuple[float, ...]:
-    """How many items were accepted and refused so far, as monitoring is informed."""
+    """How many items were accepted and refused so far, as monitoring reports."""
     got = caller.get("/metrics").text
     found = {
         name: float(count)

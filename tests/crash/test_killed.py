@@ -78,7 +78,7 @@ def ask(port: int, path: str, body: Any, **headers: str) -> tuple[int, Any]:
 
 
 class Client:
-    """Sends batches and questions for as long as it is informed to, and notes what was acknowledged."""
+    """Sends batches and questions until it is stopped, and notes what was acknowledged."""
 
     def __init__(self, port: int, counter: str) -> None:
         self.port = port

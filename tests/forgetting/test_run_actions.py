@@ -26,7 +26,7 @@ def compare(field: str, op: str, value: Any) -> dict[str, Any]:
 
 
 def made_by_rule(operator: Caller) -> Any:
-    """Run, check that a second run changes nothing, and return what the first stated."""
+    """Run, check that a second run changes nothing, and return the result of the first."""
     got = run(operator, dry_run=False)
     before = dump(*JOURNALS)
     assert run(operator, dry_run=False)["results"] == []

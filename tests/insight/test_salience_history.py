@@ -180,7 +180,7 @@ def test_the_curve_goes_through_everything_that_happened(cast: Cast, clock: Cloc
     assert got["uses_unknown"] == 0
     for at, value in seen:
         assert worth(got, at) == pytest.approx(value, rel=1e-5), at
-    # Before it was made, nothing is informed; the curve begins with what it was given.
+    # Before it was made, nothing is reported; the curve begins with what it was given.
     assert got["points"][0][:2] == (BEGIN, 0.9)
 
 

@@ -17,7 +17,7 @@ DOCS = ROOT / "docs" / "errors.md"
 TABLE_BEGINS = "code | status | what is wrong"
 # Where a sentence has a value.
 GAP = "{}"
-# The code comes from the problem that is informed again.
+# The code comes from the problem that is reported again.
 FROM_CAUSE = "(code of the cause)"
 # The client has exceptions of its own for what the server answers.
 _LEFT_OUT = set[Path]()
@@ -89,7 +89,7 @@ class _Module:
     def __init__(self, path: Path) -> None:
         self.name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
         self.tree = ast.parse(path.read_text(encoding="utf-8"))
-        # What validators of request bodies raise is informed as the sentence of a member.
+        # What validators of request bodies raise is reported as the sentence of a member.
         self._has_schemas = any(
             isinstance(node, ast.ImportFrom) and node.module == "pydantic" for node in self.tree.body
         )

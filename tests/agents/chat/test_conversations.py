@@ -117,7 +117,7 @@ def test_a_turn_whose_process_was_lost_holds_no_one_up(clock: Clock, db: None, s
     begun = conversation_begin(scope="/", channel="api", principal=principal_like(), now=now)
     turn_begin(begun, message="one", model="m", now=now)
     later = clock.forward(seconds=settings.MEMSTATE_CHAT_TIMEOUT_SECONDS + 90)
-    # It is informed as lost before anybody has closed it, so that no page waits for it.
+    # It is reported as lost before anybody has closed it, so that no page waits for it.
     assert [turn.ended for turn in conversation_turns(begun, now=now)] == ["working"]
     assert [turn.ended for turn in conversation_turns(begun, now=later)] == ["lost"]
     assert turn_begin(begun, message="two", model="m", now=later).place == 2

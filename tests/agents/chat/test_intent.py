@@ -1,4 +1,4 @@
-"""What a message wants: stated by the model from the last turns, else by a rule that takes little for an order."""
+"""What a message wants: named by the model from the last turns, else by a rule that takes little for an order."""
 
 from typing import Any
 
