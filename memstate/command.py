@@ -21,7 +21,3 @@ def main() -> int:
             from memstate_site.command import command_run
 
             return command_run(["memstate", *(arguments or ["up"])])
-
-
-if __name__ == "__main__":
-    sys.exit(main())

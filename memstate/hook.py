@@ -106,9 +106,7 @@ def _extract_apart(event: str, limit: float) -> None:
 
 def _session_start(hook: Hook, limit: float) -> str:
     scope = project_scope(hook)
-    question = (
-        f"{re.sub(_HASH, '', scope).rpartition('/')[2]}: decisions, conventions, preferences, problems, open tasks"
-    )
+    question = f"{_HASH.sub('', scope).rpartition('/')[2]}: decisions, conventions, preferences, problems, open tasks"
     found = _query(question, limit, scope=scope, top_k=20, token_budget=START_TOKENS)
     return _context("SessionStart", f"What MemState remembers about this project ({scope}):\n{found}" if found else "")
 
@@ -136,26 +134,27 @@ def _extract(hook: Hook, limit: float) -> str:
     start = int(seen.read_text()) if seen.is_file() else 0
     scope = project_scope(hook)
 
-    def send(parts: list[str], end: int) -> None:
-        if parts:
-            body = {"content": "\n\n".join(parts)[:MAX_CHARS], "scope": scope, "store": True}
-            _ask("POST", "/v1/extract", body, limit, params={"background": True})
+    def send(text: str, end: int) -> None:
+        if text:
+            body = {"content": text[:MAX_CHARS], "scope": scope, "store": True}
+            _post("/v1/extract", body, limit, params={"background": True})
         seen.write_text(str(end))
 
-    parts: list[str] = []
+    text = ""
     with path.open("rb") as file:
         end = file.seek(start if start <= path.stat().st_size else 0)
         for line in file:
             # A line that is still being written is left for the next hook.
             if not line.endswith(b"\n"):
                 break
-            text = line_text(line.decode("utf-8", "replace"))
-            if parts and sum(map(len, parts)) + len(text) + 2 * len(parts) > MAX_CHARS:
-                send(parts, end)
-                parts = []
+            said = line_text(line.decode("utf-8", "replace"))
+            longer = "\n\n".join(filter(None, (text, said)))
+            if text and len(longer) > MAX_CHARS:
+                send(text, end)
+                longer = said
+            text = longer
             end += len(line)
-            parts += [text] if text else []
-    send(parts, end)
+    send(text, end)
     return ""
 
 
@@ -214,11 +213,11 @@ def _context(event: str, text: str) -> str:
 
 
 def _query(question: str, limit: float, **members: Any) -> str:
-    reply = _ask("POST", "/v1/query", {"q": question, "depth": 0, **members}, limit)
+    reply = _post("/v1/query", {"q": question, "depth": 0, **members}, limit)
     return str(reply["summary_text"])
 
 
-def _ask(method: str, path: str, body: Mapping[str, Any], limit: float, params: Mapping[str, Any] | None = None) -> Any:
+def _post(path: str, body: Mapping[str, Any], limit: float, params: Mapping[str, Any] | None = None) -> Any:
     from memstate.client import MemState
 
     address = os.environ.get("MEMSTATE_URL")
@@ -230,7 +229,7 @@ def _ask(method: str, path: str, body: Mapping[str, Any], limit: float, params: 
             folder = Path(os.environ.get("MEMSTATE_DATA_DIR") or user_data_path("memstate"))
             key = str(json.loads((folder / "credentials.json").read_text(encoding="utf-8"))["agent_key"])
     with MemState(address, key, timeout=limit, retries=0) as client:
-        return client.request(method, path, json=body, params=params)
+        return client.request("POST", path, json=body, params=params)
 
 
 def _log(line: str) -> None:
@@ -241,5 +240,5 @@ def _log(line: str) -> None:
         # There is no other place for a message that must not disturb the session.
         return
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
-    handler.emit(logging.LogRecord("memstate", logging.INFO, "", 0, line.replace("\n", " "), (), None))
+    handler.emit(logging.makeLogRecord({"msg": line.replace("\n", " ")}))
     handler.close()

@@ -2,7 +2,7 @@
 
 A namespace is a scope, an item is a topic of the kind ``item`` whose title is the key, and each member of its value is
 a field. So an item has a history, fades by the policy of its scope, and can be restored after a deletion. What differs
-from other stores is in docs/langgraph.md. Needs ``pip install 'memstate[langgraph]'``.
+from other stores is in docs/integrations.md. Needs ``pip install 'memstate[langgraph]'``.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ import json
 import re
 import urllib.parse
 import uuid
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -28,7 +28,7 @@ from langgraph.store.base import (
     SearchOp,
 )
 
-from memstate.client import AsyncMemState, Conflict, MemState, MemStateError, NotAllowed
+from memstate.client import AsyncMemState, Conflict, MemState, NotAllowed, _finished
 
 KIND = "item"
 # The category of an item that was put with ``index=False``.
@@ -36,8 +36,9 @@ UNSEARCHED = "not-searched"
 # The largest page of the API, the most topics of a query, the most fields of one request, and the longest question.
 PAGE, FIELDS, MAX_QUERY = 200, 200, 8_000
 
-# One step of an operation yields a request and gets its reply.
-Steps = Generator[tuple[str, str, dict[str, Any]], Any, Any]
+# Sends a request with the arguments of the client's ``request``, and returns the reply. The operations are written for
+# both clients, in the way of ``memstate.client``: that of the blocking client never waits for an event loop.
+Ask = Callable[..., Awaitable[Any]]
 
 _IDS = uuid.UUID("9d3c0a52-5a5e-4c58-9d0e-8f5b4a6c2f71")
 _ORDER: dict[str, Callable[[Any, Any], bool]] = {
@@ -72,7 +73,12 @@ class MemStateStore(BaseStore):
         """Execute operations in their order. Raises ``MemStateError`` for a request that failed."""
         if self._sync is None:
             self._sync = MemState(**self._settings)
-        return [self._finish(self._steps(op), self._sync) for op in ops]
+        client = self._sync
+
+        async def ask(method: str, path: str, **more: Any) -> Any:
+            return client.request(method, path, **more)
+
+        return _finished(self._execute(ask, ops))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Execute operations in their order. Raises ``MemStateError`` for a request that failed."""
@@ -80,7 +86,7 @@ class MemStateStore(BaseStore):
         if self._async is None or self._loop is not loop:
             # Connections belong to the loop in which they were made.
             self._async, self._loop = AsyncMemState(**self._settings), loop
-        return [await self._afinish(self._steps(op), self._async) for op in ops]
+        return await self._execute(self._async.request, ops)
 
     def close(self) -> None:
         """Close the connections of the blocking methods."""
@@ -92,44 +98,20 @@ class MemStateStore(BaseStore):
         if self._async is not None:
             await self._async.close()
 
-    @staticmethod
-    def _finish(steps: Steps, client: MemState) -> Any:
-        try:
-            method, path, more = next(steps)
-            while True:
-                try:
-                    reply = client.request(method, path, **more)
-                except MemStateError as problem:
-                    method, path, more = steps.throw(problem)
-                else:
-                    method, path, more = steps.send(reply)
-        except StopIteration as end:
-            return end.value
+    async def _execute(self, ask: Ask, ops: Iterable[Op]) -> list[Result]:
+        return [await self._result(ask, op) for op in ops]
 
-    @staticmethod
-    async def _afinish(steps: Steps, client: AsyncMemState) -> Any:
-        try:
-            method, path, more = next(steps)
-            while True:
-                try:
-                    reply = await client.request(method, path, **more)
-                except MemStateError as problem:
-                    method, path, more = steps.throw(problem)
-                else:
-                    method, path, more = steps.send(reply)
-        except StopIteration as end:
-            return end.value
-
-    def _steps(self, op: Op) -> Steps:
+    async def _result(self, ask: Ask, op: Op) -> Result:
         match op:
             case GetOp():
-                return self._get(op)
+                return await self._get(ask, op)
             case PutOp():
-                return self._put(op)
+                await self._put(ask, op)
+                return None
             case SearchOp():
-                return self._search(op)
+                return await self._search(ask, op)
             case ListNamespacesOp():
-                return self._namespaces(op)
+                return await self._namespaces(ask, op)
         raise TypeError(f"{type(op).__name__} is not an operation of this store.")
 
     def _scope(self, namespace: Iterable[str]) -> str:
@@ -139,63 +121,72 @@ class MemStateStore(BaseStore):
         segments = [segment for segment in scope.split("/") if segment]
         return tuple(urllib.parse.unquote(segment) for segment in segments[len(self._root) :])
 
-    def _get(self, op: GetOp) -> Steps:
+    async def _get(self, ask: Ask, op: GetOp) -> Item | None:
         scope = self._scope(op.namespace)
-        found = yield from self._topic(scope, op.key)
+        found = await self._topic(ask, scope, op.key)
         return None if found is None else Item(**self._item(found))
 
-    def _topic(self, scope: str, key: str, *, again: bool = True) -> Steps:
+    async def _topic(self, ask: Ask, scope: str, key: str, *, again: bool = True) -> dict[str, Any] | None:
         """Return the topic of an item with its fields, or None. One request for most items, three for those that were
         deleted and put again; ``again`` says whether these are looked for."""
-        topics = yield from _read([str(_first_id(scope, key))], scope)
+        topics = await _read(ask, [str(_first_id(scope, key))], scope)
         if not topics and again:
             where = {"scope": scope, "below": False, "title": _title(key), "kind": KIND, "rung": "any", "limit": 1}
-            page = yield "GET", "/v1/topics", {"params": where}
-            topics = yield from _read([row["topic_id"] for row in page["items"]], scope)
+            page = await ask("GET", "/v1/topics", params=where)
+            topics = await _read(ask, [row["topic_id"] for row in page["items"]], scope)
         return topics[0] if topics else None
 
-    def _put(self, op: PutOp) -> Steps:
+    async def _put(self, ask: Ask, op: PutOp) -> None:
         scope = self._scope(op.namespace)
-        found = yield from self._topic(scope, op.key, again=op.value is None)
+        found = await self._topic(ask, scope, op.key, again=op.value is None)
         if op.value is None:
             if found is not None:
                 wanted = {"verb": "release", "filter": {"ids": [found["topic_id"]]}, "dry_run": False}
-                yield "POST", "/v1/forget", {"json": {**wanted, "reason": "deleted from a LangGraph store"}}
-            return None
-        fields = [_field(name, each) for name, each in op.value.items()]
+                await ask("POST", "/v1/forget", json={**wanted, "reason": "deleted from a LangGraph store"})
+            return
         if found is None:
-            item: dict[str, Any] = {
-                "placement": "new_topic",
-                "title": _title(op.key),
-                "topic_kind": KIND,
-                "scope": scope,
-            }
-            item |= {"fields": fields[:FIELDS], "categories": [UNSEARCHED] if op.index is False else []}
-            try:
-                # The chosen id lets only one of two concurrent calls create the item.
-                made = yield _ingest({**item, "topic_id": str(_first_id(scope, op.key))})
-            except Conflict:
-                # Another call has just created the item, or an item with this id was deleted.
-                found = yield from self._topic(scope, op.key)
-                made = None if found else (yield _ingest(item))
-            if made is not None:
-                yield from _extend(made["topic_id"], fields[FIELDS:], [], None)
-                return None
+            found = await self._create(ask, scope, op, op.value)
+        if found is not None:
+            await self._change(ask, found, op, op.value)
+
+    async def _create(self, ask: Ask, scope: str, op: PutOp, value: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Create an item. If another call has just created it, return its topic unchanged."""
+        fields = [_field(name, each) for name, each in value.items()]
+        item: dict[str, Any] = {
+            "placement": "new_topic",
+            "title": _title(op.key),
+            "topic_kind": KIND,
+            "scope": scope,
+            "fields": fields[:FIELDS],
+            "categories": [UNSEARCHED] if op.index is False else [],
+        }
+        try:
+            # The chosen id lets only one of two concurrent calls create the item.
+            made = await _ingest(ask, {**item, "topic_id": str(_first_id(scope, op.key))})
+        except Conflict:
+            # Another call has just created the item, or an item with this id was deleted.
+            found = await self._topic(ask, scope, op.key)
+            if found is not None:
+                return found
+            made = await _ingest(ask, item)
+        await _extend(ask, made["topic_id"], fields[FIELDS:], [], None)
+        return None
+
+    async def _change(self, ask: Ask, found: Mapping[str, Any], op: PutOp, value: Mapping[str, Any]) -> None:
         if found["rung"] == "archived":
             # What was just written is found again. Only operators can restore a topic.
             with contextlib.suppress(NotAllowed):
-                yield "POST", f"/v1/topics/{found['topic_id']}/restore", {"json": {"reason": "written again"}}
+                await ask("POST", f"/v1/topics/{found['topic_id']}/restore", json={"reason": "written again"})
         present = _value(found)
         changed = [
             _field(name, each)
-            for name, each in op.value.items()
+            for name, each in value.items()
             if name not in present or type(present[name]) is not type(each) or present[name] != each
         ]
-        emptied = [name for name in present if name not in op.value]
-        yield from _extend(found["topic_id"], changed, emptied, op.index)
-        return None
+        emptied = [name for name in present if name not in value]
+        await _extend(ask, found["topic_id"], changed, emptied, op.index)
 
-    def _search(self, op: SearchOp) -> Steps:
+    async def _search(self, ask: Ask, op: SearchOp) -> list[SearchItem]:
         scope, end = self._scope(op.namespace_prefix), op.offset + op.limit
         equal, topics = _equal_values(op.filter or {}), []
         if op.query:
@@ -206,27 +197,27 @@ class MemStateStore(BaseStore):
                 "top_k": PAGE if op.filter else min(end, PAGE),
                 **equal,
             }
-            reply = yield _query(wanted, scope)
+            reply = await _query(ask, wanted, scope)
             topics = [topic for topic in reply["candidates"] if UNSEARCHED not in topic["categories"]]
             # Items that say the same as a better one.
-            topics += yield from _read([other for topic in topics for other in topic.get("also", ())], scope, equal)
+            topics += await _read(ask, [other for topic in topics for other in topic.get("also", ())], scope, equal)
             topics = [topic for topic in topics if _holds(_value(topic), op.filter)]
         else:
             where: dict[str, Any] = {"scope": scope, "kind": KIND, "limit": PAGE}
             while len(topics) < end:
-                page = yield "GET", "/v1/topics", {"params": where}
-                read = yield from _read([row["topic_id"] for row in page["items"]], scope, equal)
+                page = await ask("GET", "/v1/topics", params=where)
+                read = await _read(ask, [row["topic_id"] for row in page["items"]], scope, equal)
                 topics += [topic for topic in read if _holds(_value(topic), op.filter)]
                 if page["next"] is None:
                     break
                 where["cursor"] = page["next"]
         return [SearchItem(**self._item(topic), score=topic.get("relevance")) for topic in topics[op.offset : end]]
 
-    def _namespaces(self, op: ListNamespacesOp) -> Steps:
-        where: dict[str, Any] = {"scope": "/" + "/".join(self._root), "kind": KIND, "limit": PAGE}
+    async def _namespaces(self, ask: Ask, op: ListNamespacesOp) -> list[tuple[str, ...]]:
+        where: dict[str, Any] = {"scope": self._scope(()), "kind": KIND, "limit": PAGE}
         found: dict[tuple[str, ...], None] = {}
         while True:
-            page = yield "GET", "/v1/scopes", {"params": where}
+            page = await ask("GET", "/v1/scopes", params=where)
             for row in page["items"]:
                 namespace = self._namespace(row["scope"])
                 if namespace and all(_fits(namespace, condition) for condition in op.match_conditions or ()):
@@ -260,25 +251,29 @@ def _first_id(scope: str, key: str) -> uuid.UUID:
     return uuid.uuid5(_IDS, f"{scope}\n{key}")
 
 
-def _query(members: Mapping[str, Any], scope: str) -> tuple[str, str, dict[str, Any]]:
+async def _query(ask: Ask, members: Mapping[str, Any], scope: str) -> Any:
     body = {"scope": scope, "depth": 0, "include_detached": True, **members}
-    return "POST", "/v1/query", {"json": body, "repeatable": True}
+    return await ask("POST", "/v1/query", json=body, repeatable=True)
 
 
-def _read(ids: Sequence[str], scope: str, equal: Mapping[str, Any] | None = None) -> Steps:
+async def _read(
+    ask: Ask, ids: Sequence[str], scope: str, equal: Mapping[str, Any] | None = None
+) -> list[dict[str, Any]]:
     """Return topics with their fields, also archived ones. This counts as a use."""
     if not ids:
         return []
     wanted = {"q": "", "stages": ["structural"], "topic_ids": list(ids), "top_k": len(ids), "include_archived": True}
-    reply = yield _query({**wanted, **(equal or {})}, scope)
-    return reply["candidates"]
+    reply = await _query(ask, {**wanted, **(equal or {})}, scope)
+    return list(reply["candidates"])
 
 
-def _ingest(item: Mapping[str, Any]) -> tuple[str, str, dict[str, Any]]:
-    return "POST", "/v1/ingest", {"json": item, "idempotency_key": str(uuid.uuid4())}
+async def _ingest(ask: Ask, item: Mapping[str, Any]) -> Any:
+    return await ask("POST", "/v1/ingest", json=item, idempotency_key=str(uuid.uuid4()))
 
 
-def _extend(topic_id: str, fields: Sequence[Mapping[str, Any]], emptied: Sequence[str], index: object) -> Steps:
+async def _extend(
+    ask: Ask, topic_id: str, fields: Sequence[Mapping[str, Any]], emptied: Sequence[str], index: object
+) -> None:
     """Write fields, and empty others, in requests of ``FIELDS`` fields."""
     categories = [UNSEARCHED] if index is False else []
     for start in range(0, max(len(fields), len(emptied)), FIELDS):
@@ -289,7 +284,7 @@ def _extend(topic_id: str, fields: Sequence[Mapping[str, Any]], emptied: Sequenc
             "fields": fields[part],
             "empty_fields": emptied[part],
         }
-        yield _ingest({**item, "categories": categories})
+        await _ingest(ask, {**item, "categories": categories})
 
 
 def _field(name: str, value: Any) -> dict[str, Any]:

@@ -10,13 +10,15 @@ from typing import Any
 
 NAME = "memstate"
 DESCRIPTION = "Gives each session what MemState remembers about the project, and keeps what the session finds out."
-# The hook of Claude Code, the hook of ``memstate hook``, and the seconds after which Claude Code ends it.
-HOOKS = (
-    ("SessionStart", "session-start", 5),
-    ("UserPromptSubmit", "prompt", 5),
-    ("PreCompact", "compact", 5),
-    ("SessionEnd", "session-end", 5),
-)
+# The hooks of Claude Code, and those of ``memstate hook``.
+HOOKS = {
+    "SessionStart": "session-start",
+    "UserPromptSubmit": "prompt",
+    "PreCompact": "compact",
+    "SessionEnd": "session-end",
+}
+# The seconds after which Claude Code ends a hook.
+SECONDS = 5
 
 
 def plugin_run(arguments: list[str]) -> int:
@@ -53,8 +55,8 @@ def plugin_files(program: str) -> dict[str, Any]:
         number = "0"
     about = {"name": NAME, "description": DESCRIPTION, "version": number, "author": {"name": NAME}}
     hooks = {
-        event: [{"hooks": [{"type": "command", "command": f"{program} hook {name}", "timeout": seconds}]}]
-        for event, name, seconds in HOOKS
+        event: [{"hooks": [{"type": "command", "command": f"{program} hook {name}", "timeout": SECONDS}]}]
+        for event, name in HOOKS.items()
     }
     listed = {"name": NAME, "source": "./", "description": DESCRIPTION}
     return {

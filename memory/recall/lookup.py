@@ -14,7 +14,7 @@ from memory.models import Rung
 from memory.models.formulas_sql import rung_label_sql, salience_now_sql, scope_of_sql
 from memory.models.labels import label_sql
 from memory.models.statements import dicts_read
-from memory.predicates.binding import Bound
+from memory.predicates.binding import Bound, path_sql
 from memory.predicates.form_fields import predicate_from_fields
 from memory.predicates.sql import predicate_sql, words_sql
 from memory.recall.bundles import field_summary_sql
@@ -33,17 +33,6 @@ SELECT t.id::text AS topic_id, t.title, t.summary, {label_sql()} AS label, t.kin
 FROM memory_topic t
 JOIN memory_scope s ON s.id = t.scope_id
 JOIN memory_vitality v ON v.topic_id = t.id
-"""
-
-
-_SCOPES_SQL = """
-SELECT s.path AS scope, x.topics FROM memory_scope s CROSS JOIN LATERAL (
-    SELECT count(*) AS topics FROM memory_topic t
-    WHERE t.scope_id = s.id AND t.released_at IS NULL AND t.merged_into_id IS NULL
-      AND (%(kind)s::text IS NULL OR t.kind = %(kind)s::text)
-) x
-WHERE x.topics > 0 AND (s.path = %(scope)s OR starts_with(s.path, %(below)s)) AND s.path > %(after)s COLLATE "C"
-ORDER BY s.path COLLATE "C" LIMIT %(limit)s
 """
 
 
@@ -82,8 +71,17 @@ def scopes_list(scope: str, *, kind: str | None, cursor: str | None, limit: int)
     """Return the scopes at and below ``scope`` that have topics, in the order of their paths, with the number of topics
     in each. Released and merged topics are not counted. One query. Raises ``ValueRefused`` for an invalid cursor."""
     after = "" if cursor is None else cursor_parse(cursor, str)[0]
-    parameters = {"after": after, "kind": kind, "limit": limit + 1, "scope": scope, "below": scope.rstrip("/") + "/"}
-    rows = dicts_read(_SCOPES_SQL, parameters)
+    bound = Bound()
+    sql = f"""
+SELECT s.path AS scope, x.topics FROM memory_scope s CROSS JOIN LATERAL (
+    SELECT count(*) AS topics FROM memory_topic t
+    WHERE t.scope_id = s.id AND t.released_at IS NULL AND t.merged_into_id IS NULL
+      AND (%(kind)s::text IS NULL OR t.kind = %(kind)s::text)
+) x
+WHERE x.topics > 0 AND {path_sql("s.path", scope, bound.bind)} AND s.path > %(after)s COLLATE "C"
+ORDER BY s.path COLLATE "C" LIMIT %(limit)s
+"""
+    rows = dicts_read(sql, {**bound.values, "after": after, "kind": kind, "limit": limit + 1})
     return {"items": rows[:limit], "next": cursor_make(rows[limit - 1]["scope"]) if len(rows) > limit else None}
 
 

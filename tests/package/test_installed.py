@@ -88,7 +88,7 @@ def test_an_installed_package_starts_answers_and_keeps_its_data_over_an_upgrade(
         with installed.client() as memory:
             memory.ingest("new_topic", title="Tea", summary="Mara drinks green tea. Her code is AB-1234-X.")
             assert "green tea" in memory.query("What does Mara drink?")["summary_text"]
-            assert "def pages" in httpx_text(memory)
+            assert "def pages" in client_served(memory)
         assert "first agent key" in installed.run("key", "list")
         assert "healthy" in installed.run("doctor")
     # The folder as an older release has left it.
@@ -99,7 +99,7 @@ def test_an_installed_package_starts_answers_and_keeps_its_data_over_an_upgrade(
         assert listed["count"] == 1
 
 
-def httpx_text(memory: MemState) -> str:
+def client_served(memory: MemState) -> str:
     """The file of the client, which the package serves."""
     reply = memory._http.get("/v1/client.py")
     return str(reply.text)
