@@ -8,7 +8,6 @@ import contextlib
 import datetime as dt
 import http.client
 import json as json_module
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,7 +38,6 @@ PARTS = {
 
 _NOTHING: Any = object()
 # The place of a member before what is wrong with it.
-_MEMBER = re.compile(r"(?:^|(?<=\. ))([A-Za-z_][\w.-]*): ")
 
 
 @dataclass(frozen=True)
@@ -80,8 +78,8 @@ class Answer:
 
     @property
     def about(self) -> set[str]:
-        """The code of a refusal, and the members of the request that its sentence names."""
-        return {self.code, *_MEMBER.findall(self.detail)}
+        """The code of a refusal, and the member of the request that it names."""
+        return {self.code, self.json.get("member", "")}
 
     def ok(self) -> Any:
         """Return the JSON of a success; fail with what the server said otherwise."""

@@ -46,7 +46,7 @@ ORDERS = {
 class KeyRefused(MemoryProblem):
     """The request has no key, or an invalid one (401)."""
 
-    code = ProblemCode.KEY_REFUSED
+    code = ProblemCode.KEY_UNKNOWN
 
 
 def secret_generate() -> str:
@@ -84,21 +84,19 @@ def key_create(
         # releases of a store's own keys.
         raise ValueRefused(
             "A key of the installation can only be created in main, and without may_forget.",
-            code=ProblemCode.STORE_NOT_ALLOWED,
+            code=ProblemCode.NOT_ALLOWED,
         )
     if not 1 <= len(name) <= MAX_NAME_LENGTH:
         raise ValueRefused(
-            f"The name of a key must have 1 to {MAX_NAME_LENGTH} characters; this one has {len(name)}.",
-            code=ProblemCode.INVALID_KEY_NAME,
+            f"The name of a key must have 1 to {MAX_NAME_LENGTH} characters; this one has {len(name)}.", member="name"
         )
     if role not in ROLES:
-        raise ValueRefused(
-            f"Role {role!r} does not exist; roles are {', '.join(ROLES)}.", code=ProblemCode.UNKNOWN_CHOICE
-        )
+        raise ValueRefused(f"Role {role!r} does not exist; roles are {', '.join(ROLES)}.", member="role")
     if may_forget and role != "agent":
         raise ValueRefused(
             "Only a key with the role agent can have may_forget: operators may always forget, readers never.",
-            code=ProblemCode.MAY_FORGET_NEEDS_AGENT,
+            code=ProblemCode.CONTRADICTORY_REQUEST,
+            member="may_forget",
         )
     now = timezone.now()
     with transaction.atomic():
@@ -121,7 +119,7 @@ def key_create(
                 raise
             raise Conflict(
                 "This key has already been created. Its secret was shown then and cannot be shown again.",
-                code=ProblemCode.KEY_ALREADY_MADE,
+                code=ProblemCode.ALREADY_EXISTS,
             ) from (problem)
         AuditEvent.objects.create(
             at=now,
@@ -160,7 +158,7 @@ def key_authenticate(secret: str, *, now: dt.datetime, store: str | None = None)
     hashed = secret_hash(secret)
     door = key_enter(hashed)
     if door is None:
-        raise KeyRefused("This key is unknown.", code=ProblemCode.KEY_UNKNOWN)
+        raise KeyRefused("This key is unknown.")
     # Raw SQL, because this runs before every request and Django takes longer to compose the query than to run it.
     try:
         key = next(iter(ApiKey.objects.raw(_FIND_SQL, [hashed])), None)
@@ -171,7 +169,7 @@ def key_authenticate(secret: str, *, now: dt.datetime, store: str | None = None)
         key_forget(hashed)
         key = None
     if key is None:
-        raise KeyRefused("This key is unknown.", code=ProblemCode.KEY_UNKNOWN)
+        raise KeyRefused("This key is unknown.")
     if key.revoked_at is not None:
         raise KeyRefused(f"This key was revoked on {key.revoked_at:%Y-%m-%d %H:%M} UTC.", code=ProblemCode.KEY_REVOKED)
     if key.expires_at is not None and key.is_expired(now):
@@ -180,10 +178,7 @@ def key_authenticate(secret: str, *, now: dt.datetime, store: str | None = None)
         ApiKey.objects.filter(pk=key.pk).update(last_used_at=now)
     if store is not None and store != door.store:
         if not door.installation:
-            raise NotAllowed(
-                f"This key belongs to another store than {STORE_HEADER} names. Omit the header.",
-                code=ProblemCode.STORE_NOT_ALLOWED,
-            )
+            raise NotAllowed(f"This key belongs to another store than {STORE_HEADER} names. Omit the header.")
         store_enter(store)
     return Principal(
         identity=f"key:{key.pk}",
@@ -249,7 +244,7 @@ def key_get(key_id: uuid.UUID) -> ApiKey:
     """Return one key. One query. Raises ``NotVisible``."""
     key = ApiKey.objects.filter(pk=key_id).first()
     if key is None:
-        raise NotVisible("This key does not exist.", code=ProblemCode.KEY_NOT_FOUND)
+        raise NotVisible("This key does not exist.")
     return key
 
 
@@ -293,12 +288,9 @@ def key_revoke_one(key_id: uuid.UUID, *, actor: str, reason: str, now: dt.dateti
     with transaction.atomic():
         key = ApiKey.objects.select_for_update(no_key=True).filter(pk=key_id).first()
         if key is None:
-            raise NotVisible("This key does not exist.", code=ProblemCode.KEY_NOT_FOUND)
+            raise NotVisible("This key does not exist.")
         if key.revoked_at is not None:
-            raise Conflict(
-                f"This key was already revoked on {key.revoked_at:%Y-%m-%d %H:%M} UTC.",
-                code=ProblemCode.KEY_ALREADY_REVOKED,
-            )
+            raise Conflict(f"This key was already revoked on {key.revoked_at:%Y-%m-%d %H:%M} UTC.")
         return _revoke(key, actor=actor, reason=reason, now=now)
 
 
@@ -310,11 +302,11 @@ def key_revoke(prefix: str, *, actor: str, reason: str, now: dt.datetime) -> Api
     with transaction.atomic():
         keys = list(ApiKey.objects.select_for_update(no_key=True).filter(prefix=prefix, revoked_at__isnull=True)[:2])
         if not keys:
-            raise NotVisible(f"No valid key begins with {prefix!r}.", code=ProblemCode.KEY_NOT_FOUND)
+            raise NotVisible(f"No valid key begins with {prefix!r}.")
         if len(keys) > 1:
             raise RequestRefused(
                 f"More than one key begins with {prefix!r}; revoke it in the console.",
-                code=ProblemCode.KEY_PREFIX_AMBIGUOUS,
+                code=ProblemCode.AMBIGUOUS_REQUEST,
             )
         return _revoke(keys[0], actor=actor, reason=reason, now=now)
 

@@ -129,7 +129,7 @@ def person_invite(
         if (found := accounts_with_roles().filter(username__iexact=name).first()) is not None:
             if (actor is None or actor.is_superuser) and role_given(found) is None:
                 return _role_change(found, role, reason=reason, principal=principal, now=now)
-            raise Conflict(f"The name {name!r} is taken.", code=ProblemCode.PERSON_EXISTS)
+            raise Conflict(f"The name {name!r} is taken.", code=ProblemCode.ALREADY_EXISTS)
         account = User(username=name, email=mail, date_joined=now)
         account.set_unusable_password()
         account.save(force_insert=True)
@@ -171,7 +171,7 @@ def person_remove(person_id: int, *, reason: str, principal: Principal, now: dt.
         _loss_refuse(account, principal)
         before = role_given(account)
         if before is None:
-            raise Conflict(f"{account.username} has no role here.", code=ProblemCode.WRONG_STATUS)
+            raise Conflict(f"{account.username} has no role here.")
         _role_set(account, None)
         _audit("person_removed", account, before={"role": before}, reason=reason, principal=principal, now=now)
         return _person(account)
@@ -187,7 +187,7 @@ def person_disable(person_id: int, *, reason: str, principal: Principal, now: dt
         account = _account(person_id, changed_by=actor)
         _loss_refuse(account, principal)
         if not account.is_active:
-            raise Conflict(f"{account.username} is already disabled.", code=ProblemCode.WRONG_STATUS)
+            raise Conflict(f"{account.username} is already disabled.")
         account.is_active = False
         _password_end(account)
         _audit("person_disabled", account, reason=reason, principal=principal, now=now)
@@ -202,7 +202,7 @@ def person_enable(person_id: int, *, reason: str, principal: Principal, now: dt.
     with _administering(principal) as actor:
         account = _account(person_id, changed_by=actor)
         if account.is_active:
-            raise Conflict(f"{account.username} is already enabled.", code=ProblemCode.WRONG_STATUS)
+            raise Conflict(f"{account.username} is already enabled.")
         account.is_active = True
         _password_end(account)
         _audit("person_enabled", account, reason=reason, principal=principal, now=now)
@@ -219,7 +219,7 @@ def person_link_renew(
         account = _account(person_id, changed_by=actor)
         _own_refuse(person_id, principal)
         if not account.is_active:
-            raise Conflict(f"{account.username} is disabled. Enable the account.", code=ProblemCode.WRONG_STATUS)
+            raise Conflict(f"{account.username} is disabled. Enable the account.")
         if mail is not None:
             account.email = mail
         _password_end(account)
@@ -237,8 +237,7 @@ def password_choose(person_id: int, token: str, *, password: str, now: dt.dateti
         account = User.objects.select_for_update().filter(pk=person_id, is_active=True).first()
         if account is None or not default_token_generator.check_token(account, token):
             raise Conflict(
-                "This link was already used, has expired, or was replaced by a newer one.",
-                code=ProblemCode.SIGN_IN_LINK_INVALID,
+                "This link was already used, has expired, or was replaced by a newer one.", code=ProblemCode.EXPIRED
             )
         account.set_password(password)
         account.save(update_fields=["password"])
@@ -277,7 +276,7 @@ def _role_change(account: User, role: str, *, reason: str, principal: Principal,
     _loss_refuse(account, principal)
     before = role_given(account)
     if before == role:
-        raise Conflict(f"{account.username} already has the role {role}.", code=ProblemCode.WRONG_STATUS)
+        raise Conflict(f"{account.username} already has the role {role}.")
     _role_set(account, role)
     _audit(
         "person_role_changed",
@@ -299,7 +298,7 @@ def _loss_refuse(account: User, principal: Principal) -> None:
     if account.is_superuser and not others.exists():
         raise Conflict(
             "This is the last enabled administrator. Make another person administrator first.",
-            code=ProblemCode.LAST_ADMINISTRATOR,
+            code=ProblemCode.NOT_ALLOWED,
         )
     _own_refuse(account.pk, principal)
     if account.is_superuser and store_current() != MAIN:
@@ -308,7 +307,7 @@ def _loss_refuse(account: User, principal: Principal) -> None:
 
 def _own_refuse(person_id: int, principal: Principal) -> None:
     if principal.identity == f"user:{person_id}":
-        raise NotAllowed("This is your own account. Another administrator can change it.", code=ProblemCode.OWN_ACCOUNT)
+        raise NotAllowed("This is your own account. Another administrator can change it.")
 
 
 def _account(person_id: int, *, changed_by: User | None = None) -> User:
@@ -323,7 +322,7 @@ def _account(person_id: int, *, changed_by: User | None = None) -> User:
 def _existing(found: QuerySet[User]) -> User:
     account = found.first()
     if account is None:
-        raise NotVisible("This person does not exist.", code=ProblemCode.PERSON_NOT_FOUND)
+        raise NotVisible("This person does not exist.")
     return account
 
 
@@ -332,10 +331,7 @@ def _elsewhere(account: User) -> bool:
 
 
 def _installation_only() -> NotAllowed:
-    return NotAllowed(
-        "Only an administrator of the installation can do this, in the store main.",
-        code=ProblemCode.INSTALLATION_ADMINISTRATOR_NEEDED,
-    )
+    return NotAllowed("Only an administrator of the installation can do this, in the store main.")
 
 
 def _person(account: User) -> Person:
@@ -363,13 +359,11 @@ def _person(account: User) -> Person:
 
 def _role_refuse(role: str) -> None:
     if role not in ROLES:
-        raise ValueRefused(
-            f"Role {role!r} does not exist; roles are {', '.join(ROLES)}.", code=ProblemCode.UNKNOWN_CHOICE
-        )
+        raise ValueRefused(f"Role {role!r} does not exist; roles are {', '.join(ROLES)}.", member="role")
 
 
 def _name_refused(sentence: str) -> ValueRefused:
-    return ValueRefused(sentence, code=ProblemCode.INVALID_PERSON_NAME)
+    return ValueRefused(sentence)
 
 
 def _role_set(account: User, role: str | None) -> None:

@@ -42,7 +42,7 @@ class Principal:
             return self.scope
         chosen = scope_normalize(path)
         if not scope_within(chosen, self.scope):
-            raise NotVisible(f"Scope {chosen} does not exist.", code=ProblemCode.SCOPE_NOT_FOUND)
+            raise NotVisible(f"Scope {chosen} does not exist.")
         return chosen
 
     def sees(self, scope: str) -> bool:

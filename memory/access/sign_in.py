@@ -26,7 +26,7 @@ MAX_WAIT_SECONDS = 5.0
 class SignInBusy(TooManyRequests):
     """Other sign-ins are being checked (429)."""
 
-    code = ProblemCode.SIGN_IN_BUSY
+    code = ProblemCode.TOO_MANY_REQUESTS
 
 
 @contextmanager

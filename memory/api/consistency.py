@@ -7,7 +7,6 @@ from typing import Concatenate, Literal, ParamSpec
 from django.http import HttpRequest, HttpResponse
 
 from memory.core.errors import ValueRefused
-from memory.core.problem_codes import ProblemCode
 from memory.stores.replica import LAG, replica_answer
 
 P = ParamSpec("P")
@@ -26,7 +25,7 @@ def consistency(default: Literal["strong", "eventual"]) -> Callable[[View[P]], V
         def answer(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
             wanted = request.headers.get(CONSISTENCY, default)
             if wanted not in ("strong", "eventual"):
-                raise ValueRefused(f"{CONSISTENCY} must be strong or eventual.", code=ProblemCode.UNKNOWN_CHOICE)
+                raise ValueRefused(f"{CONSISTENCY} must be strong or eventual.")
             if wanted == "strong":
                 return view(request, *args, **kwargs)
             reply, lag = replica_answer(lambda: view(request, *args, **kwargs))

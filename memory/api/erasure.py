@@ -11,7 +11,6 @@ from memory.api.problems import problem_response
 from memory.api.replies import json_reply
 from memory.api.responses import CHANGE
 from memory.core.errors import RequestRefused
-from memory.core.problem_codes import ProblemCode
 from memory.erasure.agent_release import forget_require
 from memory.erasure.filters import ForgetFilter
 from memory.erasure.forget_list_create import forget_execute, forget_list
@@ -40,19 +39,13 @@ def forget(request: HttpRequest, payload: ForgetRequest) -> HttpResponse:
     flat = payload.older_than is not None or payload.categories is not None
     if payload.token is not None:
         if payload.query is not None or payload.filter is not None or flat:
-            raise RequestRefused(
-                "The token already selects the listed topics. Omit query and filter.",
-                code=ProblemCode.CONTRADICTORY_REQUEST,
-            )
+            raise RequestRefused("The token already selects the listed topics. Omit query and filter.")
         listing = forget_execute(
             payload.token, verb=payload.verb, principal=principal, now=now, reason=payload.reason or None
         )
         return json_reply(_reply(listing, listing_matches(listing)))
     if flat and payload.filter is not None:
-        raise RequestRefused(
-            "Put older_than and categories either into filter or beside it, not both.",
-            code=ProblemCode.CONTRADICTORY_REQUEST,
-        )
+        raise RequestRefused("Put older_than and categories either into filter or beside it, not both.")
     wanted = None if payload.filter is None else ForgetFilter(**payload.filter.model_dump())
     if flat:
         wanted = ForgetFilter(older_than=payload.older_than, categories=payload.categories)

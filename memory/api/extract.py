@@ -14,7 +14,6 @@ from memory.api.replies import json_reply
 from memory.api.responses import CHANGE, READ_BY_ROLE, problems
 from memory.api.run_schemas import ScopeText
 from memory.core.errors import RequestRefused
-from memory.core.problem_codes import ProblemCode
 from memory.core.requests import RequestModel
 from memory.extraction.lists import extraction_as_json
 from memory.extraction.replies import ExtractAccepted, ExtractionOut, ExtractReply
@@ -57,7 +56,7 @@ def extract_facts(request: HttpRequest, payload: ExtractRequest, background: Bac
     now = timezone.now()
     if background:
         if not payload.store:
-            raise RequestRefused("`background` requires `store: true`.", code=ProblemCode.CONTRADICTORY_REQUEST)
+            raise RequestRefused("`background` requires `store: true`.", member="background")
         job = extraction_start(
             payload.content,
             scope=payload.scope,

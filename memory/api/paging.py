@@ -21,6 +21,7 @@ def limit_checked(limit: int) -> int:
     if limit > settings.MEMSTATE_MAX_PAGE_SIZE:
         raise ValueRefused(
             f"`limit` must be at most {settings.MEMSTATE_MAX_PAGE_SIZE}; it is {limit}.",
-            code=ProblemCode.LIMIT_TOO_LARGE,
+            code=ProblemCode.TOO_LARGE,
+            member="limit",
         )
     return limit

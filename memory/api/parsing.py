@@ -54,7 +54,9 @@ def query_checked(view: View) -> View:
         for name in request.GET.keys() - set(known):
             hint = nearest_hint(name, known, noun="parameters")
             raise ValueRefused(
-                f"{name}: This parameter of the URL does not exist; {hint}.", code=ProblemCode.UNKNOWN_MEMBER
+                f"{name}: This parameter of the URL does not exist; {hint}.",
+                code=ProblemCode.UNKNOWN_MEMBER,
+                member=name,
             )
         return view(request, *args, **kwargs)
 
@@ -70,7 +72,7 @@ class BodyTooLarge(MemoryProblem):
 class BodyInChunks(RequestRefused):
     """A chunked body, which Django would read as empty (400)."""
 
-    code = ProblemCode.BODY_IN_CHUNKS
+    code = ProblemCode.INVALID_BODY
 
     def __init__(self) -> None:
         super().__init__("The body was sent in chunks. Send it with a Content-Length.")
@@ -118,7 +120,7 @@ def batch_parse(request: HttpRequest) -> list[Any]:
     body = json_guarded(raw, max_depth=depth)
     if not isinstance(body, list):
         raise RequestRefused(
-            "A batch must be a JSON list of items, or JSON Lines with one item per line.", code=ProblemCode.NOT_A_BATCH
+            "A batch must be a JSON list of items, or JSON Lines with one item per line.", code=ProblemCode.INVALID_BODY
         )
     return body
 

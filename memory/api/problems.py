@@ -39,8 +39,8 @@ from memory.core.errors import (
     ValueRefused,
 )
 from memory.core.problem_codes import ProblemCode
+from memory.core.requests import validation_problem
 from memory.embedding import EmbeddingFailed, EmbeddingTimeUsed
-from memory.ingest.batch import validation_problem
 from memory.llm.wire import ModelProblem, RateLimited
 from memory.stores.keys import StoreBehind, StoreElsewhere
 
@@ -118,7 +118,8 @@ def refusal_response(problem: MemoryProblem) -> HttpResponse:
     wait = _retry_after(problem)
     if wait is not None:
         headers["Retry-After"] = str(math.ceil(wait))
-    return problem_response(problem_status(problem), problem.sentence, problem.code, headers)
+    members = {"member": problem.member} if problem.member else None
+    return problem_response(problem_status(problem), problem.sentence, problem.code, headers, members=members)
 
 
 def _retry_after(problem: MemoryProblem) -> float | None:
@@ -140,11 +141,9 @@ class Failure(NamedTuple):
 # Replies to errors of the database, by cause. The code is also logged.
 _DATABASE_FAILURES = {
     (LockNotAvailable, DeadlockDetected): Failure(
-        503, "Other requests are writing to the same topics. Retry shortly.", ProblemCode.DATABASE_BUSY
+        503, "Other requests are writing to the same topics. Retry shortly.", ProblemCode.BUSY
     ),
-    (ProgramLimitExceeded,): Failure(
-        422, "A text is too large for the database to index.", ProblemCode.TEXT_NOT_INDEXABLE
-    ),
+    (ProgramLimitExceeded,): Failure(422, "A text is too large for the database to index.", ProblemCode.TOO_LARGE),
     (QueryCanceled,): Failure(503, "The database took longer than a request may take.", ProblemCode.DATABASE_SLOW),
 }
 _DISK_FULL = Failure(
@@ -154,7 +153,7 @@ _DATABASE_UNREACHABLE = Failure(503, "The database is not reachable. Retry short
 _PURGED_MEANWHILE = Failure(
     503, "A referenced topic was purged at the same time. Nothing was written.", ProblemCode.ERASED_MEANWHILE
 )
-_BODY_INCOMPLETE = Failure(408, "The body of the request did not arrive completely.", ProblemCode.BODY_INCOMPLETE)
+_BODY_INCOMPLETE = Failure(408, "The body of the request did not arrive completely.", ProblemCode.INVALID_BODY)
 _INTERNAL_ERROR = Failure(500, "Internal server error; see the server log.", ProblemCode.INTERNAL_ERROR)
 
 
@@ -199,7 +198,7 @@ def problems_register(api: NinjaAPI) -> None:
         if any(error["type"] == "missing" and error["loc"] == ("body", "payload") for error in problem.errors):
             if body_in_chunks(request):
                 return on_problem(request, BodyInChunks())
-            return problem_response(422, "The request has no body.", ProblemCode.MISSING_BODY)
+            return problem_response(422, "The request has no body.", ProblemCode.INVALID_BODY)
         return on_problem(request, validation_problem(problem.errors))
 
     def on_http(request: HttpRequest, problem: HttpError) -> HttpResponse:

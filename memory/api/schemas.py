@@ -20,6 +20,9 @@ class Problem(Schema):
     title: str
     status: int
     detail: str
+    member: str | None = Field(
+        default=None, description="The path of the wrong value in the request, such as rules[2].action, if it is known."
+    )
 
 
 # The following schemas are plain pydantic models, because Ninja's schemas read members as attributes, and a str has an

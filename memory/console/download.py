@@ -31,7 +31,7 @@ def download(
     """
     if not _slots.acquire(blocking=False):
         raise Conflict(
-            f"{AT_ONCE} downloads are in progress. Wait until one has finished.", code=ProblemCode.TOO_MANY_DOWNLOADS
+            f"{AT_ONCE} downloads are in progress. Wait until one has finished.", code=ProblemCode.TOO_MANY_REQUESTS
         )
     try:
         file: IO[bytes] = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed with the reply

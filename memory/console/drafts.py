@@ -214,5 +214,5 @@ def draft_sent(scope: str, draft: str, *, policies: Policies) -> SalienceDraft:
     try:
         members = QueryDict(draft).dict()
     except ValueError as problem:
-        raise ValueRefused("The draft cannot be read. Reload the page.", code=ProblemCode.DRAFT_UNREADABLE) from problem
+        raise ValueRefused("The draft cannot be read. Reload the page.", code=ProblemCode.INVALID_POLICY) from problem
     return SalienceDraft({**members, "scope": scope}, policies=policies)

@@ -72,7 +72,7 @@ class MergeConfirmForm(forms.Form):
             return [uuid.UUID(text) for text in self.cleaned_data["pairs"].split(",")]
         except ValueError as problem:
             raise forms.ValidationError(
-                "The selected pairs cannot be read. Select them again.", code=ProblemCode.INVALID_ID
+                "The selected pairs cannot be read. Select them again.", code=ProblemCode.INVALID_MEMBER
             ) from problem
 
 
@@ -96,13 +96,13 @@ def pairs_chosen(members: QueryDict, *, principal: Principal) -> list[uuid.UUID]
         if following is not None:
             raise ValueRefused(
                 f"More than {MAX_AT_ONCE} pairs match. Narrow the filter, or select some of them.",
-                code=ProblemCode.TOO_MANY_PAIRS,
+                code=ProblemCode.TOO_LARGE,
             )
         return [row["id"] for row in rows]
     try:
         found = list(dict.fromkeys(uuid.UUID(text) for text in members.getlist("pair")))
     except ValueError as problem:
-        raise ValueRefused("One of the values is not a pair id.", code=ProblemCode.INVALID_ID) from problem
+        raise ValueRefused("One of the values is not a pair id.") from problem
     if len(found) > MAX_AT_ONCE:
-        raise ValueRefused(f"At most {MAX_AT_ONCE} pairs can be merged at once.", code=ProblemCode.TOO_MANY_PAIRS)
+        raise ValueRefused(f"At most {MAX_AT_ONCE} pairs can be merged at once.", code=ProblemCode.TOO_LARGE)
     return found

@@ -74,9 +74,9 @@ class ForgetForm(forms.Form):
         """Return the cleaned values. Adds an error if the request is empty, or if a purge has no reason."""
         cleaned: dict[str, Any] = super().clean() or {}
         if not self.errors and not any(cleaned.get(name) for name in ("query", *FILTERS)):
-            self.add_error(None, forms.ValidationError(NOTHING_ASKED, code=ProblemCode.NOTHING_NAMED))
+            self.add_error(None, forms.ValidationError(NOTHING_ASKED, code=ProblemCode.MISSING_MEMBER))
         if cleaned.get("verb") == PURGE and "reason" in cleaned and not cleaned["reason"]:
-            self.add_error("reason", forms.ValidationError(WHY_PURGED, code=ProblemCode.REASON_MISSING))
+            self.add_error("reason", forms.ValidationError(WHY_PURGED, code=ProblemCode.MISSING_MEMBER))
         return cleaned
 
     def to_filter(self) -> ForgetFilter:
@@ -124,9 +124,7 @@ class ForgetConfirmForm(forms.Form):
         """Return the typed text. Raises ``ValidationError`` if it is not one of the phrases."""
         typed: str = self.cleaned_data["typed"]
         if self.phrases and _comparable(typed) not in map(_comparable, self.phrases):
-            raise forms.ValidationError(
-                "The text does not match. Nothing was purged.", code=ProblemCode.WRONG_CONFIRMATION
-            )
+            raise forms.ValidationError("The text does not match. Nothing was purged.", code=ProblemCode.INVALID_MEMBER)
         return typed
 
 
@@ -145,10 +143,13 @@ class PickForm(forms.Form):
         try:
             self.ids = list(dict.fromkeys(uuid.UUID(text) for text in self.picked))
         except ValueError as problem:
-            raise forms.ValidationError("One of the memory ids is not valid.", code=ProblemCode.INVALID_ID) from problem
+            raise forms.ValidationError(
+                "One of the memory ids is not valid.", code=ProblemCode.INVALID_MEMBER
+            ) from problem
         if not self.ids:
             raise forms.ValidationError(
-                "No memory is ticked. Go back and tick at least one memory of the list.", code=ProblemCode.NOTHING_NAMED
+                "No memory is ticked. Go back and tick at least one memory of the list.",
+                code=ProblemCode.MISSING_MEMBER,
             )
         return super().clean() or {}
 

@@ -90,11 +90,7 @@ def page(
             role = store_enter(request)
             if role is None:
                 return refusal(
-                    request,
-                    403,
-                    "Not allowed",
-                    "This account has no access to the console.",
-                    ProblemCode.NO_CONSOLE_ACCESS,
+                    request, 403, "Not allowed", "This account has no access to the console.", ProblemCode.NOT_ALLOWED
                 )
             store: str = request.store  # type: ignore[attr-defined]
             if not behind and request.stores[store] != version_current():  # type: ignore[attr-defined]

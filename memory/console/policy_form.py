@@ -37,24 +37,8 @@ CHOICE_WORDS = {
     "half_life": "half-life",
     "active_forgetting": "active forgetting",
 }
-_FIRST_WORD = re.compile(r"\w+")
 # Errors show labels instead of these names. Names that are also plain words, such as mode, are not replaced.
 _NAMES = re.compile(rf"\b(?:{'|'.join(name for name in KNOBS if '_' in name)})\b")
-_CODES_OF_RULES = frozenset(
-    {
-        ProblemCode.INVALID_RULE,
-        ProblemCode.TOO_MANY_RULES,
-        ProblemCode.RULE_NOT_STABLE,
-        ProblemCode.UNKNOWN_RULE_PRESET,
-        ProblemCode.INVALID_CONDITION,
-        ProblemCode.INVALID_CONDITION_VALUE,
-        ProblemCode.UNKNOWN_CONDITION_FIELD,
-        ProblemCode.UNKNOWN_OPERATOR,
-        ProblemCode.INVALID_PATTERN,
-        ProblemCode.PATTERN_TOO_SLOW,
-    }
-)
-
 DraftContent = tuple[str, dict[str, Any], list[Any] | None]
 
 
@@ -137,7 +121,8 @@ class DraftForm(forms.Form):
                 preset, values, rules = draft_of(self)
                 self.drafted = policies_drafted(self.policies, self.scope, preset=preset, values=values, rules=rules)
             except MemoryProblem as problem:
-                if problem.code == ProblemCode.POLICY_VALUES_CONTRADICT:
+                # Each value is valid alone, so this is a contradiction between two of them.
+                if problem.member in THRESHOLDS:
                     self._thresholds_refuse(said)
                 else:
                     self.add_error(field_named(problem), draft_error(problem))
@@ -157,7 +142,7 @@ class DraftForm(forms.Form):
             changed,
             forms.ValidationError(
                 f"{KNOB_LABELS[lower]} ({below:g}) must not be above {KNOB_LABELS[upper]} ({above:g}).",
-                code=ProblemCode.POLICY_VALUES_CONTRADICT,
+                code=ProblemCode.INVALID_POLICY,
             ),
         )
 
@@ -254,17 +239,10 @@ def rules_read(text: str) -> list[Any] | None:
 
 
 def field_named(problem: MemoryProblem) -> str | None:
-    """Return the field that an error is about, None if the error is about the whole draft.
-
-    The sentence of an error about a value begins with the name of the value.
-    """
-    first = _FIRST_WORD.match(problem.sentence)
-    word = first[0] if first else ""
-    if word in KNOBS:
-        return word
-    if problem.code in _CODES_OF_RULES:
-        return "rules"
-    return "preset" if problem.code == ProblemCode.UNKNOWN_PRESET else None
+    """Return the field that an error is about, None if the error is about the whole draft."""
+    if problem.member in KNOBS or problem.member == "preset":
+        return problem.member
+    return "rules" if problem.member.startswith("rules") else None
 
 
 def draft_error(problem: MemoryProblem) -> forms.ValidationError:

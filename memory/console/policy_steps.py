@@ -85,7 +85,7 @@ def rule_stepped(form: DraftForm, said: QueryDict) -> tuple[Texts, RuleForm | No
     if said.get("edit"):
         rule = next((rule for rule in _rules_draft(form, texts).rules if rule.name == said["edit"]), None)
         if rule is None:
-            raise ValueRefused(f"The draft has no rule {said['edit'][:100]!r}.", code=ProblemCode.UNKNOWN_RULE)
+            raise ValueRefused(f"The draft has no rule {said['edit'][:100]!r}.", code=ProblemCode.NOT_FOUND)
         return texts, rule_form_of(rule)
     if not said.getlist("rule-name") or said.get("cancel"):
         return texts, None

@@ -65,8 +65,7 @@ _EVENT_WORDS = {
     "manual": "manual runs",
 }
 _ACTION_WORDS = {"compact": "compact similar memories", "categorize": "add a category"}
-_NAMED_RULE = re.compile(r"Rule '.*?': ", re.DOTALL)
-_PLACES = re.compile(r"(A rule needs a name|Two rules are named)|(action)|(categor)|(events)")
+_RULE = re.compile(r"rules\[\d+\]\.")
 
 
 class RowForm(forms.Form):
@@ -160,19 +159,16 @@ class RuleForm(forms.Form):
             return None
 
     def refuse(self, problem: MemoryProblem, places: Mapping[str, int] | None = None) -> None:
-        """Show a problem at the field or row that the beginning of its sentence names. ``places`` maps the path of each
-        part of the condition to the index of its row."""
-        sentence = _NAMED_RULE.sub("", problem.sentence, count=1)
-        error = form_error(problem)
-        named = [path for path in places or {} if sentence.startswith(path)]
+        """Show a problem at its field or row. ``places`` maps the path of each part of the condition to the index of
+        its row."""
+        error, member = form_error(problem), _RULE.sub("", problem.member, count=1)
+        named = [path for path in places or {} if member.startswith(path)]
         if named:
             assert places is not None
             self.wrong[places[max(named, key=len)]] = error
             self.add_error(None, error)
-            return
-        found = _PLACES.match(sentence)
-        at = dict(zip((1, 2, 3, 4), ("name", "action", "category", "events"), strict=True))
-        self.add_error(at[found.lastindex or 1] if found else "match", error)
+        else:
+            self.add_error(member if member in self.fields else "match", error)
 
 
 def rule_form_new() -> RuleForm:

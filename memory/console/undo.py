@@ -17,7 +17,6 @@ from django.utils.http import url_has_allowed_host_and_scheme
 
 from memory.console.page import OPERATOR, ConsoleRequest, go, page
 from memory.core.errors import Conflict
-from memory.core.problem_codes import ProblemCode
 from memory.forgetting.manual_actions import Skipped
 from memory.forgetting.manual_runs import BY_HAND
 from memory.forgetting.run_text import undo_sentence
@@ -85,10 +84,7 @@ def hand_undo(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
     form.is_valid()
     run = run_get(run_id, principal=request.principal)
     if run.event != BY_HAND and run.approved_by != request.principal.actor:
-        raise Conflict(
-            "Somebody else applied this run. Undo it on its own page, which shows the effect.",
-            code=ProblemCode.RUN_NOT_UNDOABLE,
-        )
+        raise Conflict("Somebody else applied this run. Undo it on its own page, which shows the effect.")
     undone = run_undo(run_id, principal=request.principal, reason="undone right away", now=timezone.now())
     (messages.warning if undone.conflict_count else messages.success)(request, undo_sentence(undone))
     return go_back(request, back_to(request, form.cleaned_data.get("next", "")))

@@ -29,14 +29,14 @@ def cursor_parse(cursor: str, *converters: Callable[[str], Any]) -> list[Any]:
     """Return the parts of ``cursor``, each converted by its converter. Raises ``ValueRefused`` if the cursor is
     malformed or belongs to another list."""
     if len(cursor) > MAX_CURSOR:
-        raise ValueRefused(_REFUSED, code=ProblemCode.INVALID_CURSOR)
+        raise ValueRefused(_REFUSED, code=ProblemCode.INVALID_CURSOR, member="cursor")
     try:
         parts = json.loads(base64.urlsafe_b64decode(cursor.encode()))
         if not isinstance(parts, list) or any(not isinstance(part, str) or _UNSTORABLE.search(part) for part in parts):
-            raise ValueRefused(_REFUSED, code=ProblemCode.INVALID_CURSOR)
+            raise ValueRefused(_REFUSED, code=ProblemCode.INVALID_CURSOR, member="cursor")
         return [convert(part) for convert, part in zip(converters, parts, strict=True)]
     except (ValueError, TypeError, AttributeError, ArithmeticError, RecursionError, binascii.Error) as problem:
-        raise ValueRefused(_REFUSED, code=ProblemCode.INVALID_CURSOR) from problem
+        raise ValueRefused(_REFUSED, code=ProblemCode.INVALID_CURSOR, member="cursor") from problem
 
 
 def cursor_time(text: str) -> dt.datetime:
@@ -57,5 +57,5 @@ def cursor_number(text: str) -> int:
 def cursor_as_number(cursor: str) -> int:
     """Return a cursor that is a plain number, such as an offset. Raises ``ValueRefused`` for any other cursor."""
     if not cursor.isascii() or not cursor.isdigit() or len(cursor) > 9:
-        raise ValueRefused(_REFUSED, code=ProblemCode.INVALID_CURSOR)
+        raise ValueRefused(_REFUSED, code=ProblemCode.INVALID_CURSOR, member="cursor")
     return int(cursor)

@@ -3,7 +3,6 @@
 import re
 
 from memory.core.errors import ValueRefused
-from memory.core.problem_codes import ProblemCode
 
 SECONDS = {"s": 1, "min": 60, "h": 3_600, "d": 86_400, "w": 7 * 86_400, "m": 30 * 86_400, "y": 365 * 86_400}
 WORDS = {"s": "second", "min": "minute", "h": "hour", "d": "day", "w": "week", "m": "month", "y": "year"}
@@ -23,8 +22,7 @@ def duration_parse(text: str) -> float:
     match = _WRITTEN.fullmatch(text.strip().lower()) if len(text) <= 50 else None
     if match is None:
         raise ValueRefused(
-            f"{text[:50]!r} is not a duration. Write a number and one of y, m (30 days), w, d, h, min, s: 30d, 24h.",
-            code=ProblemCode.INVALID_DURATION,
+            f"{text[:50]!r} is not a duration. Write a number and one of y, m (30 days), w, d, h, min, s: 30d, 24h."
         )
     return seconds_bounded(float(int(match[1]) * SECONDS[match[2]]))
 
@@ -32,7 +30,7 @@ def duration_parse(text: str) -> float:
 def seconds_bounded(seconds: float) -> float:
     """Return ``seconds`` rounded to microseconds. Raises ``ValueRefused`` below 0 and above a thousand years."""
     if not 0 <= seconds <= MAX_SECONDS:
-        raise ValueRefused("A duration lies between 0 and 1000 years.", code=ProblemCode.INVALID_DURATION)
+        raise ValueRefused("A duration lies between 0 and 1000 years.")
     return round(seconds, 6)
 
 

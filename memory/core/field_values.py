@@ -76,29 +76,21 @@ def value_as_text(value: object, *, field_type: str, name: str) -> str:
     """Return the text to store for a JSON value: a text unchanged, any other value as JSON. Raises ``ValueRefused`` for
     an unknown type, an invalid value, and a text longer than ``MAX_VALUE_LENGTH``."""
     if field_type not in FIELD_TYPES:
-        raise ValueRefused(
-            f"Field {name!r} has the unknown type {field_type!r}; types are {', '.join(FIELD_TYPES)}.",
-            code=ProblemCode.UNKNOWN_FIELD_TYPE,
-        )
+        raise ValueRefused(f"Field {name!r} has the unknown type {field_type!r}; types are {', '.join(FIELD_TYPES)}.")
     fits, example = FIELD_TYPES[field_type]
     if isinstance(value, str):
         text = value
     elif field_type == "string":
-        raise ValueRefused(
-            f"Field {name!r} is of type string, so its value must be text.", code=ProblemCode.INVALID_FIELD_VALUE
-        )
+        raise ValueRefused(f"Field {name!r} is of type string, so its value must be text.")
     else:
         text = json.dumps(value, ensure_ascii=False)
     if len(text) > MAX_VALUE_LENGTH:
         raise ValueRefused(
             f"The value of field {name!r} has {len(text)} characters; the limit is {MAX_VALUE_LENGTH}.",
-            code=ProblemCode.TEXT_TOO_LONG,
+            code=ProblemCode.TOO_LARGE,
         )
     if not fits(text):
-        raise ValueRefused(
-            f"The value of field {name!r} is not of type {field_type}: it must be {example}.",
-            code=ProblemCode.INVALID_FIELD_VALUE,
-        )
+        raise ValueRefused(f"The value of field {name!r} is not of type {field_type}: it must be {example}.")
     return text
 
 

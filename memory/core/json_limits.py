@@ -24,7 +24,7 @@ def _depth_bounded(text: str, limit: int, what: str) -> None:
             if depth > limit:
                 raise RequestRefused(
                     f"{what} is nested more than {limit} levels deep, which is the limit.",
-                    code=ProblemCode.JSON_TOO_DEEP,
+                    code=ProblemCode.INVALID_JSON,
                 )
         elif first in "]}":
             depth -= 1
@@ -36,14 +36,9 @@ def _refuse_unstorable(value: Any, what: str) -> None:
         part = stack.pop()
         if isinstance(part, str):
             if "\x00" in part:
-                raise ValueRefused(
-                    f"{what} contains a NUL character, which cannot be stored.", code=ProblemCode.INVALID_CHARACTER
-                )
+                raise ValueRefused(f"{what} contains a NUL character, which cannot be stored.")
             if _SURROGATE.search(part):
-                raise ValueRefused(
-                    f"{what} contains half of a surrogate pair, which is not a character.",
-                    code=ProblemCode.INVALID_CHARACTER,
-                )
+                raise ValueRefused(f"{what} contains half of a surrogate pair, which is not a character.")
         elif isinstance(part, dict):
             stack.extend(part.keys())
             stack.extend(part.values())
@@ -57,12 +52,12 @@ def json_guarded(raw: bytes, *, max_depth: int, what: str = "The body") -> Any:
     PostgreSQL cannot store."""
 
     def refuse_constant(name: str) -> None:
-        raise ValueRefused(f"{what} contains {name}; numbers must be finite.", code=ProblemCode.NUMBER_NOT_FINITE)
+        raise ValueRefused(f"{what} contains {name}; numbers must be finite.")
 
     def finite(digits: str) -> float:
         number = float(digits)
         if math.isinf(number):
-            raise ValueRefused(f"{what} contains a number that is out of range.", code=ProblemCode.NUMBER_NOT_FINITE)
+            raise ValueRefused(f"{what} contains a number that is out of range.")
         return number
 
     try:

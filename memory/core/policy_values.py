@@ -31,7 +31,7 @@ _TYPES: dict[type, KnobType] = {bool: "switch", int: "count", float: "number", s
 class PolicyValueRefused(ValueRefused):
     """A policy value has the wrong type or is out of bounds (422)."""
 
-    code = ProblemCode.INVALID_POLICY_VALUE
+    code = ProblemCode.INVALID_POLICY
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -329,11 +329,13 @@ def knob_parse(name: str, value: object) -> KnobValue:
             return _switch_parse(name, value)
         case "choice":
             if value not in knob.choices:
-                raise PolicyValueRefused(f"{name} must be one of {', '.join(knob.choices)}; {_quoted(value)} is not.")
+                raise PolicyValueRefused(
+                    f"{name} must be one of {', '.join(knob.choices)}; {_quoted(value)} is not.", member=name
+                )
             return str(value)
         case "text":
             if not isinstance(value, str) or len(value) > MAX_WORD_LENGTH or "\x00" in value:
-                raise PolicyValueRefused(f"{name} must be a text of at most {MAX_WORD_LENGTH} characters.")
+                raise PolicyValueRefused(f"{name} must be a text of at most {MAX_WORD_LENGTH} characters.", member=name)
             return value.strip()
         case "words" | "scopes":
             return _words_parse(name, knob, value)
@@ -343,7 +345,7 @@ def knob_unknown(name: str) -> ValueRefused:
     """Return the problem of an unknown knob."""
     hint = nearest_hint(name, KNOBS, noun="values")
     return ValueRefused(
-        f"The policy value {_quoted(name)} does not exist; {hint}.", code=ProblemCode.UNKNOWN_POLICY_VALUE
+        f"The policy value {_quoted(name)} does not exist; {hint}.", code=ProblemCode.INVALID_POLICY, member=name
     )
 
 
@@ -359,24 +361,28 @@ def _number_parse(name: str, knob: Knob, value: object) -> float | int:
     except ValueError:
         number = math.nan
     if not math.isfinite(number) or (whole and number != int(number)):
-        raise PolicyValueRefused(f"{name} must be a {'whole ' if whole else ''}number; {_quoted(value)} is not.")
+        raise PolicyValueRefused(
+            f"{name} must be a {'whole ' if whole else ''}number; {_quoted(value)} is not.", member=name
+        )
     if not knob.low <= number <= knob.high:
-        raise PolicyValueRefused(f"{name} must be between {knob.low:g} and {knob.high:g}, not {number:g}.")
+        raise PolicyValueRefused(f"{name} must be between {knob.low:g} and {knob.high:g}, not {number:g}.", member=name)
     return int(number) if whole else number
 
 
 def _switch_parse(name: str, value: object) -> bool:
     text = str(value).strip().lower() if isinstance(value, (bool, str)) else ""
     if text not in TRUE_WORDS | FALSE_WORDS:
-        raise PolicyValueRefused(f"{name} must be true or false; {_quoted(value)} is neither.")
+        raise PolicyValueRefused(f"{name} must be true or false; {_quoted(value)} is neither.", member=name)
     return text in TRUE_WORDS
 
 
 def _words_parse(name: str, knob: Knob, value: object) -> tuple[str, ...]:
     given = value.split(",") if isinstance(value, str) else value
     if not isinstance(given, (list, tuple)) or not all(isinstance(word, str) for word in given):
-        raise PolicyValueRefused(f"{name} must be a list of texts; {_quoted(value)} is not.")
+        raise PolicyValueRefused(f"{name} must be a list of texts; {_quoted(value)} is not.", member=name)
     words = tuple(dict.fromkeys(word.strip() for word in given if word.strip()))
     if len(words) > MAX_WORDS or any(len(word) > MAX_WORD_LENGTH or "\x00" in word for word in words):
-        raise PolicyValueRefused(f"{name} takes at most {MAX_WORDS} entries of at most {MAX_WORD_LENGTH} characters.")
+        raise PolicyValueRefused(
+            f"{name} takes at most {MAX_WORDS} entries of at most {MAX_WORD_LENGTH} characters.", member=name
+        )
     return tuple(scope_normalize(word) for word in words) if knob.type == "scopes" else words

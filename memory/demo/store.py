@@ -44,7 +44,7 @@ def story_load(story: Story, *, now: dt.datetime, progress: Progress) -> None:
     correct. Raises ``Conflict`` if the store already has one of the first topics of the story.
     """
     if Topic.objects.filter(pk__in=[topic_id(topic.key) for topic in story.topics[:50]]).exists():
-        raise Conflict("The demo is in this store already.", code=ProblemCode.DEMO_LOADED)
+        raise Conflict("The demo is in this store already.", code=ProblemCode.ALREADY_EXISTS)
     # One transaction, because a part of a demo would look like a store in use.
     with transaction.atomic():
         # The lock keeps the worker from applying retrievals to the salience. Otherwise, the worker could apply a late

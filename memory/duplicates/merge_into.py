@@ -7,7 +7,6 @@ from django.db.backends.utils import CursorWrapper
 
 from memory.access.principal import Principal
 from memory.core.errors import Conflict
-from memory.core.problem_codes import ProblemCode
 from memory.duplicates.merge_apply import topics_join, vectors_prepare
 from memory.duplicates.merge_plan import MergePlan, merge_plan, sides_read
 from memory.duplicates.pair_locks import pairs_lapse, topics_lock
@@ -53,15 +52,11 @@ def _plan(topic_id: uuid.UUID, into: uuid.UUID, *, now: dt.datetime) -> MergePla
         side = sides.get(side_id)
         if side is None or side.inactive_because:
             raise Conflict(
-                f"Memory {side_id} {side.inactive_because if side else 'does not exist'}, so it cannot be merged.",
-                code=ProblemCode.TOPICS_NOT_MERGEABLE,
+                f"Memory {side_id} {side.inactive_because if side else 'does not exist'}, so it cannot be merged."
             )
     survivor, loser = sides[into], sides[topic_id]
     if topic_id == into:
-        raise Conflict("A memory cannot be merged into itself.", code=ProblemCode.TOPICS_NOT_MERGEABLE)
+        raise Conflict("A memory cannot be merged into itself.")
     if survivor.scope != loser.scope:
-        raise Conflict(
-            f"The two memories have different scopes, {loser.scope} and {survivor.scope}.",
-            code=ProblemCode.TOPICS_NOT_MERGEABLE,
-        )
+        raise Conflict(f"The two memories have different scopes, {loser.scope} and {survivor.scope}.")
     return merge_plan(survivor, loser)

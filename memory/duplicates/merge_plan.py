@@ -185,7 +185,7 @@ def merge_plan(survivor: Side, loser: Side) -> MergePlan:
     if len(own) + len(moved) > MAX_FIELDS:
         raise Conflict(
             f"Together the two memories have more than {MAX_FIELDS} fields, the limit of one memory.",
-            code=ProblemCode.TOO_MANY_FIELDS,
+            code=ProblemCode.TOO_LARGE,
         )
     with connection.cursor() as cursor:
         histories: dict[uuid.UUID, list[RevisionRow]] = {}

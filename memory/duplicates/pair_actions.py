@@ -68,7 +68,7 @@ def pairs_merge(
     if len(pair_ids) > MAX_AT_ONCE:
         raise ValueRefused(
             f"At most {MAX_AT_ONCE} pairs can be merged at once; {len(pair_ids):,} were given.",
-            code=ProblemCode.TOO_MANY_PAIRS,
+            code=ProblemCode.TOO_LARGE,
         )
     done = PairsMerged([], [])
     run: ForgetRun | None = None
@@ -160,7 +160,7 @@ def pair_undo(pair_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.
                 _pair_journal(pair, "kept_both_undone", principal=principal, reason=reason, now=now)
         return []
     if pair.state not in (State.MERGED, State.SUPERSEDED) or pair.run_id is None:
-        raise Conflict("This pair has no decision that can be undone.", code=ProblemCode.WRONG_STATUS)
+        raise Conflict("This pair has no decision that can be undone.")
     topics = (pair.one_id, pair.other_id)
     return run_undo(pair.run_id, principal=principal, reason=reason, now=now, only=topics).conflicts
 
@@ -203,16 +203,16 @@ def _run_of_others(earlier: ForgetRun, pair_id: uuid.UUID) -> ForgetRun | None:
 
 def _check_unchanged(found: _Locked, seen_at: dt.datetime) -> None:
     if found.pair.held:
-        raise Conflict(
-            "A difference that matters was found. Review this pair by itself.", code=ProblemCode.PAIR_DIFFERS
-        )
+        raise Conflict("A difference that matters was found. Review this pair by itself.")
     if found.pair.state != State.OPEN:
-        raise Conflict("This pair is already decided.", code=ProblemCode.PAIR_DECIDED)
+        raise Conflict("This pair is already decided.")
     if max(found.newer.updated_at, found.older.updated_at) > seen_at:
-        raise Conflict("One of the two memories was changed after you opened the page.", code=ProblemCode.PAIR_OUTDATED)
+        raise Conflict(
+            "One of the two memories was changed after you opened the page.", code=ProblemCode.CHANGED_MEANWHILE
+        )
     hashes = {found.pair.one_id: found.pair.one_hash, found.pair.other_id: found.pair.other_hash}
     if any(hashes[side.id] != side.text_hash for side in (found.newer, found.older)):
-        raise Conflict("The text of one of the two memories has changed.", code=ProblemCode.PAIR_OUTDATED)
+        raise Conflict("The text of one of the two memories has changed.", code=ProblemCode.CHANGED_MEANWHILE)
 
 
 def _vectors_ahead(pair_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> dict[str, Vectors]:
@@ -238,17 +238,17 @@ def _lock(cursor: CursorWrapper, pair_id: uuid.UUID, *, principal: Principal, no
         if side.inactive_because:
             raise Conflict(
                 f"Memory {side.id} {side.inactive_because}, so this pair cannot be decided.",
-                code=ProblemCode.PAIR_OUTDATED,
+                code=ProblemCode.CHANGED_MEANWHILE,
             )
     if (newer.scope, newer.kind) != (older.scope, older.kind):
-        raise Conflict("The two memories no longer have the same scope and kind.", code=ProblemCode.PAIR_OUTDATED)
+        raise Conflict("The two memories no longer have the same scope and kind.", code=ProblemCode.CHANGED_MEANWHILE)
     return _Locked(pair, newer, older, states)
 
 
 def _pair_get(pair_id: uuid.UUID, *, principal: Principal) -> DuplicatePair:
     pair = DuplicatePair.objects.filter(pk=pair_id).select_related("scope").first()
     if pair is None or not principal.sees(pair.scope.path):
-        raise NotVisible(f"Pair {pair_id} does not exist.", code=ProblemCode.PAIR_NOT_FOUND)
+        raise NotVisible(f"Pair {pair_id} does not exist.")
     return pair
 
 
@@ -261,12 +261,10 @@ def _check_undecided(pair: DuplicatePair) -> None:
     if pair.state == State.LAPSED:
         raise Conflict(
             "One of the two memories was changed or is inactive. The pair will be compared again.",
-            code=ProblemCode.PAIR_OUTDATED,
+            code=ProblemCode.CHANGED_MEANWHILE,
         )
     if pair.state not in _UNDECIDED:
-        raise Conflict(
-            f"This pair is already {_DECIDED_WORDS.get(State(pair.state), 'decided')}.", code=ProblemCode.PAIR_DECIDED
-        )
+        raise Conflict(f"This pair is already {_DECIDED_WORDS.get(State(pair.state), 'decided')}.")
 
 
 def _decide(

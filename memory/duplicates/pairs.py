@@ -13,7 +13,6 @@ from memory.access.principal import Principal
 from memory.core.differences import Piece, words_differ
 from memory.core.errors import Conflict, NotVisible, ValueRefused
 from memory.core.policy_values import knobs_warnings
-from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import ROOT
 from memory.duplicates.merge_plan import (
     FieldRow,
@@ -100,7 +99,7 @@ def pair_get(pair_id: uuid.UUID, *, principal: Principal) -> DuplicatePair:
     """Return one pair with its topics. One query. Raises ``NotVisible`` outside the caller's scope."""
     pair = DuplicatePair.objects.filter(pk=pair_id).select_related("scope", "one", "other").first()
     if pair is None or not principal.sees(pair.scope.path):
-        raise NotVisible(f"Pair {pair_id} does not exist.", code=ProblemCode.PAIR_NOT_FOUND)
+        raise NotVisible(f"Pair {pair_id} does not exist.")
     return pair
 
 
@@ -184,8 +183,7 @@ def _pairs(wanted: PairFilter, principal: Principal) -> QuerySet[DuplicatePair]:
             continue
         if value not in values:
             raise ValueRefused(
-                f"{name.capitalize()} {value[:30]!r} does not exist. Use one of {', '.join(values)}.",
-                code=ProblemCode.UNKNOWN_CHOICE,
+                f"{name.capitalize()} {value[:30]!r} does not exist. Use one of {', '.join(values)}.", member=name
             )
         pairs = pairs.filter(**{name: value})
     return pairs if wanted.held is None else pairs.filter(held=wanted.held)

@@ -18,7 +18,7 @@ from memory.embedding.turns import FORGOTTEN_AFTER, time_used
 class EmbeddingTimeUsed(MemoryProblem):
     """Embedding has used the processor time of this key (429); ``retry_after`` is in seconds."""
 
-    code = ProblemCode.EMBEDDING_TIME_USED
+    code = ProblemCode.TOO_MANY_REQUESTS
 
     def __init__(self, retry_after: int) -> None:
         super().__init__("Embedding has used as much processor time as this key may use in a minute.")

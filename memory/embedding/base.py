@@ -22,7 +22,7 @@ class EmbeddingFailed(MemoryProblem):
 class WrongDimension(EmbeddingFailed):
     """The vectors of the embedder differ in length from those of the store."""
 
-    code = ProblemCode.WRONG_DIMENSION
+    code = ProblemCode.EMBEDDER_UNAVAILABLE
 
 
 class Embedder(Protocol):

@@ -57,12 +57,13 @@ def conditions_sql(wanted: ForgetFilter, scope: str, bound: Bound, *, now: dt.da
     for name, values in (("ids", wanted.ids), ("kinds", wanted.kinds), ("categories", wanted.categories)):
         if values is not None and not values:
             raise ValueRefused(
-                f"The list of {name} is empty. Leave it out to match all.", code=ProblemCode.NOTHING_NAMED
+                f"The list of {name} is empty. Leave it out to match all.", code=ProblemCode.MISSING_MEMBER, member=name
             )
     if wanted.ids is not None and len(wanted.ids) > MAX_AT_ONCE:
         raise ValueRefused(
             f"A request can name at most {MAX_AT_ONCE:,} ids; this one has {len(wanted.ids):,}.",
-            code=ProblemCode.TOO_MANY_TOPICS,
+            code=ProblemCode.TOO_LARGE,
+            member="ids",
         )
     predicate = predicate_from_fields(
         scope=scope,

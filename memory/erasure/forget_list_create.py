@@ -72,14 +72,17 @@ def forget_list(
     """
     forget_require(principal, verb)
     if verb not in VERBS:
-        raise ValueRefused(f"The verb must be release or purge, not {verb[:50]!r}.", code=ProblemCode.UNKNOWN_CHOICE)
+        raise ValueRefused(f"The verb must be release or purge, not {verb[:50]!r}.", member="verb")
     query = (query or "").strip()
     if not query and (wanted is None or not wanted.as_json()):
-        raise ValueRefused("Give a text or a filter that says what to forget.", code=ProblemCode.NOTHING_NAMED)
+        raise ValueRefused(
+            "Give a text or a filter that says what to forget.", code=ProblemCode.MISSING_MEMBER, member="query"
+        )
     if len(query) > MAX_QUERY:
         raise ValueRefused(
             f"The text can have at most {MAX_QUERY:,} characters; this one has {len(query):,}.",
-            code=ProblemCode.TEXT_TOO_LONG,
+            code=ProblemCode.TOO_LARGE,
+            member="query",
         )
     wanted = wanted or ForgetFilter()
     place = scope_of(wanted, scope, principal)
@@ -95,7 +98,7 @@ def forget_list(
     if len(found) > MAX_AT_ONCE:
         raise ValueRefused(
             f"More than {MAX_AT_ONCE:,} memories match, which is the limit. Narrow the request.",
-            code=ProblemCode.TOO_MANY_TOPICS,
+            code=ProblemCode.TOO_LARGE,
         )
     row = ForgetListing(
         id=uuid7_at(now),
@@ -198,10 +201,7 @@ def forget_execute(
     with transaction.atomic():
         row = _list_of(token, principal, lock=True)
         if verb is not None and verb != row.verb:
-            raise Conflict(
-                f"This token is for a list made for {row.verb}. It cannot be used for {verb}.",
-                code=ProblemCode.LIST_FOR_ANOTHER_VERB,
-            )
+            raise Conflict(f"This token is for a list made for {row.verb}. It cannot be used for {verb}.")
         _state_check(row, now)
         ids = [uuid.UUID(entry["id"]) for entry in row.chosen]
         purges = row.verb == ForgetListing.Verb.PURGE
@@ -222,7 +222,7 @@ def forget_execute(
             raise Conflict(
                 f"{len(changed)} of {row.count} memories changed after they were listed, the first of them "
                 f"{next(each for each in ids if each in changed)}. Nothing was done; make the list again.",
-                code=ProblemCode.LIST_OUTDATED,
+                code=ProblemCode.CHANGED_MEANWHILE,
             )
         made: list[uuid.UUID] = []
         if kept:
@@ -302,22 +302,22 @@ def _list_of(token: str, principal: Principal, *, lock: bool = False) -> ForgetL
     except ValueError:
         row = None
     if row is None or row.identity != principal.identity:
-        raise NotVisible("No list has this token.", code=ProblemCode.LIST_NOT_FOUND)
+        raise NotVisible("No list has this token.")
     return row
 
 
 def _state_check(row: ForgetListing, now: dt.datetime) -> None:
     match row.state_at(now):
         case "executed":
-            raise Conflict("This list was already executed. Make a new one.", code=ProblemCode.LIST_EXECUTED)
+            raise Conflict("This list was already executed. Make a new one.")
         case "ambiguous":
             raise Conflict(
                 "This request matches several things equally well. Choose memories by their ids.",
-                code=ProblemCode.LIST_AMBIGUOUS,
+                code=ProblemCode.AMBIGUOUS_REQUEST,
             )
         case "empty":
-            raise Conflict("This list is empty: nothing matched.", code=ProblemCode.LIST_EMPTY)
+            raise Conflict("This list is empty: nothing matched.")
         case "expired":
             raise Conflict(
-                f"This list expired at {row.expires_at.isoformat()}. Make a new one.", code=ProblemCode.LIST_EXPIRED
+                f"This list expired at {row.expires_at.isoformat()}. Make a new one.", code=ProblemCode.EXPIRED
             )

@@ -10,7 +10,6 @@ from django.db import connection
 from memory.access.principal import Principal
 from memory.core.cursors import cursor_as_number
 from memory.core.errors import NotVisible
-from memory.core.problem_codes import ProblemCode
 from memory.erasure.remainder import remainder_summary
 from memory.erasure.replies import ForgetMatch
 from memory.models import ForgetListing, Rung, Topic, TopicMention
@@ -46,7 +45,7 @@ def listing_get(listing_id: uuid.UUID, *, principal: Principal) -> ForgetListing
     """Return a list. One query. Raises ``NotVisible`` outside the caller's scope."""
     row = ForgetListing.objects.filter(pk=listing_id).first()
     if row is None or not principal.sees(row.scope):
-        raise NotVisible(f"List {listing_id} does not exist.", code=ProblemCode.LIST_NOT_FOUND)
+        raise NotVisible(f"List {listing_id} does not exist.")
     return row
 
 

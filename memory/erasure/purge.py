@@ -80,16 +80,16 @@ def topics_purge(
     """
     principal.require("operator")
     if not ids:
-        raise ValueRefused("Name at least one memory.", code=ProblemCode.NOTHING_NAMED)
+        raise ValueRefused("Name at least one memory.", code=ProblemCode.MISSING_MEMBER)
     if len(set(ids)) > MAX_AT_ONCE:
         raise ValueRefused(
             f"At most {MAX_AT_ONCE:,} memories can be purged at once; the request names {len(set(ids)):,}.",
-            code=ProblemCode.TOO_MANY_TOPICS,
+            code=ProblemCode.TOO_LARGE,
         )
     # This is checked before any lock or search, so that the time until a refusal reveals nothing about other scopes.
     seen = {row.id for row in topics_states(ids, principal=principal)}
     if missing := [topic_id for topic_id in ids if topic_id not in seen]:
-        raise NotVisible(f"Memory {missing[0]} does not exist.", code=ProblemCode.TOPIC_NOT_FOUND)
+        raise NotVisible(f"Memory {missing[0]} does not exist.")
     with transaction.atomic(), connection.cursor() as cursor:
         number = purges_wait()
         fold_wait()
@@ -186,21 +186,18 @@ def _lock(cursor: CursorWrapper, ids: Sequence[uuid.UUID], *, principal: Princip
         merged = {topic_id: into for topic_id, _path, into in of_family if into is not None}
     missing = [topic_id for topic_id in wanted if topic_id not in scopes or not principal.sees(scopes[topic_id])]
     if missing:
-        raise NotVisible(f"Memory {missing[0]} does not exist.", code=ProblemCode.TOPIC_NOT_FOUND)
+        raise NotVisible(f"Memory {missing[0]} does not exist.")
     # A merge requires that both topics have the same scope. If the scopes differ in spite of this, a topic outside the
     # caller's scope must not be erased.
     outside = [topic_id for topic_id, scope in scopes.items() if not principal.sees(scope)]
     if outside:
-        raise NotVisible(
-            "A memory that was merged into one of these is outside the scope of the key.",
-            code=ProblemCode.TOPIC_NOT_FOUND,
-        )
+        raise NotVisible("A memory that was merged into one of these is outside the scope of the key.")
     for topic_id, into in merged.items():
         if into not in scopes:
             raise Conflict(
                 f"Memory {topic_id} was merged into {into}, which holds its content. To erase this memory too, purge "
                 f"{into}. To purge only this memory, undo the merge first.",
-                code=ProblemCode.TOPIC_MERGED,
+                code=ProblemCode.TOPIC_GONE,
             )
     cursor.execute(_FIELDS_SQL, {"ids": family})
     return scopes

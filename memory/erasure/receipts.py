@@ -19,7 +19,6 @@ from memory.access.principal import Principal
 from memory.core.cursors import cursor_number
 from memory.core.errors import NotVisible
 from memory.core.ids import uuid7_at
-from memory.core.problem_codes import ProblemCode
 from memory.erasure.redact_text import Passage, passage_of
 from memory.models import AuditEvent, ErasureReceipt
 from memory.models.locks import Lock, lock_wait
@@ -204,7 +203,7 @@ def receipt_get(receipt_id: uuid.UUID, *, principal: Principal) -> ErasureReceip
     """Return one receipt. One query. Raises ``NotVisible`` outside the caller's scope."""
     receipt = ErasureReceipt.objects.filter(pk=receipt_id).first()
     if receipt is None or not principal.sees(receipt.scope):
-        raise NotVisible(f"Receipt {receipt_id} does not exist.", code=ProblemCode.RECEIPT_NOT_FOUND)
+        raise NotVisible(f"Receipt {receipt_id} does not exist.")
     return receipt
 
 

@@ -287,7 +287,7 @@ def _table_redact(
         # Another process changed one of the rows meanwhile, so all rows are read again.
     raise Conflict(
         f"Other processes keep writing to {columns[0].table}, so nothing was purged. Try again in a moment.",
-        code=ProblemCode.STORE_BUSY,
+        code=ProblemCode.BUSY,
     )
 
 

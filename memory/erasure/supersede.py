@@ -93,10 +93,12 @@ def supersede(
     old_query, new_text = old_query.strip(), new_text.strip()
     for name, text in (("old_query", old_query), ("new_text", new_text)):
         if not text:
-            raise ValueRefused(f"`{name}` is empty.", code=ProblemCode.EMPTY_TEXT)
+            raise ValueRefused(f"`{name}` is empty.", code=ProblemCode.MISSING_MEMBER, member=name)
         if len(text) > MAX_TEXT:
             raise ValueRefused(
-                f"`{name}` has {len(text):,} characters; the limit is {MAX_TEXT:,}.", code=ProblemCode.TEXT_TOO_LONG
+                f"`{name}` has {len(text):,} characters; the limit is {MAX_TEXT:,}.",
+                code=ProblemCode.TOO_LARGE,
+                member=name,
             )
     place = principal.scope_chosen(scope)
     # The new text is embedded in the form of a new topic. If it becomes a topic, it is not embedded again.
@@ -140,10 +142,10 @@ def _of_token(token: str, scope: str) -> Choice:
         topic_id, digest = signing.loads(token, salt=_SALT, max_age=TOKEN_SECONDS)
     except signing.SignatureExpired:
         raise ValueRefused(
-            "This token has expired. Send the request again without it.", code=ProblemCode.TOKEN_EXPIRED
+            "This token has expired. Send the request again without it.", code=ProblemCode.EXPIRED, member="token"
         ) from None
     except signing.BadSignature:
-        raise ValueRefused("This is not a token of a candidate.", code=ProblemCode.UNKNOWN_TOKEN) from None
+        raise ValueRefused("This is not a token of a candidate.", code=ProblemCode.NOT_FOUND, member="token") from None
     bound = Bound()
     within = scope_sql("t.scope_id", scope, bound.bind)
     is_active = f"t.id = {bound.bind(uuid.UUID(topic_id))} AND t.released_at IS NULL AND t.merged_into_id IS NULL"

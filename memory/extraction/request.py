@@ -68,10 +68,10 @@ def content_check(content: str, *, most: int) -> None:
     if len(content) > most:
         raise ValueRefused(
             f"The text has {len(content):,} characters; the limit is {most:,}. Send it in parts.",
-            code=ProblemCode.TEXT_TOO_LONG,
+            code=ProblemCode.TOO_LARGE,
         )
     if not content.strip():
-        raise ValueRefused("The text is empty.", code=ProblemCode.EMPTY_TEXT)
+        raise ValueRefused("The text is empty.", code=ProblemCode.MISSING_MEMBER)
 
 
 def kind_checked(kind: str | None) -> str:
@@ -79,6 +79,6 @@ def kind_checked(kind: str | None) -> str:
     if kind == SOURCE_KIND:
         raise ValueRefused(
             f"{SOURCE_KIND!r} is reserved for the texts that facts are extracted from. Choose another kind.",
-            code=ProblemCode.RESERVED_KIND,
+            member="topic_kind",
         )
     return kind or FACT_KIND

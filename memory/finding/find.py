@@ -228,7 +228,7 @@ def _scaled(cosine: Any) -> float:
 
 def _identifiers_check(text: str) -> None:
     if len(set(keys_certain(text).values())) > MAX_NAMED:
-        raise ValueRefused(TOO_MANY, code=ProblemCode.TOO_MANY_NAMES)
+        raise ValueRefused(TOO_MANY, code=ProblemCode.TOO_LARGE)
 
 
 def _names_counted(text: str, topics: Mapping[uuid.UUID, TopicContent]) -> list[str]:
@@ -236,7 +236,7 @@ def _names_counted(text: str, topics: Mapping[uuid.UUID, TopicContent]) -> list[
     texts = [fact.found_by for topic in topics.values() for fact in facts_of(topic, divide=False)]
     names = [" ".join(name) for name in names_of(text, texts)]
     if len(names) > MAX_NAMED:
-        raise ValueRefused(TOO_MANY, code=ProblemCode.TOO_MANY_NAMES)
+        raise ValueRefused(TOO_MANY, code=ProblemCode.TOO_LARGE)
     return names
 
 

@@ -151,20 +151,18 @@ def _all_move(
     verb: str, ids: Sequence[uuid.UUID], *, principal: Principal, reason: str, now: dt.datetime, strict: bool = True
 ) -> ForgetRun:
     if not ids:
-        raise ValueRefused("Name at least one memory.", code=ProblemCode.NOTHING_NAMED)
+        raise ValueRefused("Name at least one memory.", code=ProblemCode.MISSING_MEMBER)
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_LOCK_SQL, {"ids": list(ids), "within": principal.scope})
         rows = list(itertools.starmap(TopicState, cursor.fetchall()))
         missing = sorted(set(ids) - {row.id for row in rows})
         if missing:
-            raise NotVisible(f"Memory {missing[0]} does not exist.", code=ProblemCode.TOPIC_NOT_FOUND)
+            raise NotVisible(f"Memory {missing[0]} does not exist.")
         if verb == "unpin" and not principal.covers("operator"):
             _pins_check(rows)
         for row in rows:
             if strict and (why := VERBS[verb].refusal(row)):
-                raise Conflict(
-                    f"Memory {row.id} {why}, so it cannot be {VERBS[verb].action}.", code=ProblemCode.WRONG_STANDING
-                )
+                raise Conflict(f"Memory {row.id} {why}, so it cannot be {VERBS[verb].action}.")
         return _move(cursor, verb, rows, principal=principal, reason=reason, now=now)
 
 
@@ -202,7 +200,7 @@ def _check_count(ids: Sequence[uuid.UUID], most: int) -> None:
     if len(ids) > most:
         raise ValueRefused(
             f"At most {most:,} memories can be changed at once, not {len(ids):,}. Narrow the filter.",
-            code=ProblemCode.TOO_MANY_TOPICS,
+            code=ProblemCode.TOO_LARGE,
         )
 
 

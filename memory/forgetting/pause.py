@@ -49,10 +49,12 @@ def pause_start(
     ``NotAllowed``."""
     principal.require("operator")
     if not reason.strip():
-        raise ValueRefused("A reason is required.", code=ProblemCode.REASON_MISSING)
+        raise ValueRefused("A reason is required.", code=ProblemCode.MISSING_MEMBER, member="reason")
     if until is not None and not now < until <= now + LONGEST:
         raise ValueRefused(
-            f"`until` must be in the future, at most {LONGEST.days:,} days from now.", code=ProblemCode.INVALID_PERIOD
+            f"`until` must be in the future, at most {LONGEST.days:,} days from now.",
+            code=ProblemCode.INVALID_PERIOD,
+            member="until",
         )
     _scope_require(scope, principal)
     with transaction.atomic():
@@ -67,7 +69,7 @@ def pause_start(
             defaults={"reason": reason.strip(), "actor": principal.actor, "created_at": now, "until": until},
         )
         if not made:
-            raise Conflict(f"Forgetting is already paused in {scope}.", code=ProblemCode.ALREADY_PAUSED)
+            raise Conflict(f"Forgetting is already paused in {scope}.")
         after = {"until": until.isoformat() if until else None}
         AuditEvent.objects.create(
             at=now, actor=principal.actor, action="forgetting_paused", scope=scope, reason=pause.reason, after=after
@@ -81,7 +83,7 @@ def pause_lift(scope: str, *, reason: str, principal: Principal, now: dt.datetim
     with transaction.atomic():
         pause = ForgetPause.objects.select_for_update().filter(scope=scope, lifted_at__isnull=True).first()
         if pause is None or (pause.until is not None and pause.until <= now):
-            raise NotVisible(f"Forgetting is not paused in {scope}.", code=ProblemCode.NOT_PAUSED)
+            raise NotVisible(f"Forgetting is not paused in {scope}.", code=ProblemCode.CONFLICT)
         pause.lifted_at, pause.lifted_by = now, principal.actor
         pause.save(update_fields=["lifted_at", "lifted_by"])
         AuditEvent.objects.create(
@@ -110,7 +112,4 @@ def _scope_require(scope: str, principal: Principal) -> None:
     known = {principal.scope}
     for path in (*paths.values_list("path", flat=True)[:_MAX_COMPARED], *policies):
         known.update(scope for scope in scope_ancestors(path) if principal.sees(scope))
-    raise NotVisible(
-        f"Scope {scope} does not exist; {nearest_hint(scope, sorted(known), noun='scopes')}.",
-        code=ProblemCode.SCOPE_NOT_FOUND,
-    )
+    raise NotVisible(f"Scope {scope} does not exist; {nearest_hint(scope, sorted(known), noun='scopes')}.")

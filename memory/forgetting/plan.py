@@ -233,6 +233,6 @@ def overlap_refuse(scope: str, *, but: uuid.UUID | None = None) -> ForgetRun | N
             held = other
         elif other.id != but and (scope_within(other.scope, scope) or scope_within(scope, other.scope)):
             raise Conflict(
-                f"Run {other.id} is applying in {other.scope}. Wait until it is done.", code=ProblemCode.RUN_AT_WORK
+                f"Run {other.id} is applying in {other.scope}. Wait until it is done.", code=ProblemCode.BUSY
             )
     return held

@@ -139,22 +139,19 @@ def begin_refuse(run: ForgetRun, *, status: ForgetRun.Status) -> None:
     caller has the planner's lock."""
     verb = BEGUN[status]
     if run.status != status:
-        raise Conflict(
-            f"Run {run.id} is {run.status}, not {status}, so it cannot be {verb}.", code=ProblemCode.WRONG_STATUS
-        )
+        raise Conflict(f"Run {run.id} is {run.status}, not {status}, so it cannot be {verb}.")
     if run.event == BY_HAND:
         return
     if run.judged_at != run.created_at:
         raise Conflict(
             f"Run {run.id} shows what would be due on {run.judged_at:%Y-%m-%d %H:%M}, so it cannot be {verb}. Plan a "
-            "run without `now`.",
-            code=ProblemCode.RUN_OF_ANOTHER_MOMENT,
+            "run without `now`."
         )
     pause_refuse(run.scope, now=timezone.now())
     overlap_refuse(run.scope, but=run.id)
     if run.policy_versions != policies_current().versions_touching(run.scope):
         raise Conflict(
-            f"The policy has changed since run {run.id} was planned; plan it anew.", code=ProblemCode.RUN_OUTDATED
+            f"The policy has changed since run {run.id} was planned; plan it anew.", code=ProblemCode.CHANGED_MEANWHILE
         )
 
 

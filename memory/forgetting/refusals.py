@@ -8,7 +8,6 @@ from django.db import transaction
 
 from memory.access.principal import SYSTEM, Principal
 from memory.core.errors import Conflict
-from memory.core.problem_codes import ProblemCode
 from memory.forgetting.plan import planner_wait
 from memory.forgetting.run_list import versions_before
 from memory.forgetting.runs import run_get
@@ -35,14 +34,11 @@ def run_refuse(
         planner_wait()
         run = ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
         if run.status != ForgetRun.Status.HELD:
-            raise Conflict(
-                f"Run {run.id} is {run.status}, not held, so it cannot be refused.", code=ProblemCode.WRONG_STATUS
-            )
+            raise Conflict(f"Run {run.id} is {run.status}, not held, so it cannot be refused.")
         targets = policies_new(run) if roll_back else {}
         if roll_back and not targets:
             raise Conflict(
-                f"No policy has changed between run {run.id} and the run before it, so there is nothing to roll back.",
-                code=ProblemCode.NOTHING_TO_ROLL_BACK,
+                f"No policy has changed between run {run.id} and the run before it, so there is nothing to roll back."
             )
         for scope, number in targets.items():
             policy_rollback(

@@ -46,13 +46,12 @@ def run_start(
     """
     principal.require("operator")
     if event not in EVENTS:
-        raise ValueRefused(
-            f"Event {event!r} does not exist. Use one of {', '.join(EVENTS)}.", code=ProblemCode.UNKNOWN_EVENT
-        )
+        raise ValueRefused(f"Event {event!r} does not exist. Use one of {', '.join(EVENTS)}.", member="event")
     if judged_at is not None and not dry_run:
         raise ValueRefused(
             "`now` requires a dry run, because nothing can be forgotten at another time.",
             code=ProblemCode.CONTRADICTORY_REQUEST,
+            member="now",
         )
     run = run_plan(
         scope,
@@ -175,7 +174,7 @@ def run_keep(run_id: uuid.UUID, topic_id: uuid.UUID, *, principal: Principal, no
         run = ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
         action = run.actions.filter(topic=topic_id, state=ForgetAction.State.PLANNED).first()
         if action is None or run.status not in (ForgetRun.Status.PLANNED, ForgetRun.Status.HELD):
-            raise Conflict(f"Run {run_id} does not plan to change memory {topic_id}.", code=ProblemCode.WRONG_STATUS)
+            raise Conflict(f"Run {run_id} does not plan to change memory {topic_id}.")
         kept = topics_pin([topic_id], pinned=True, principal=principal, reason=f"kept in run {run_id}", now=now)
         actions_skip(cursor, run, {action.pk: "It was pinned, so that it is kept."}, now=now)
         run.save(update_fields=["counts", "skipped"])
@@ -186,7 +185,7 @@ def run_get(run_id: uuid.UUID, *, principal: Principal) -> ForgetRun:
     """Return one run. One query. Raises ``NotVisible`` if the run does not exist or is outside the caller's scope."""
     run = ForgetRun.objects.filter(pk=run_id).first()
     if run is None or not principal.sees(run.scope):
-        raise NotVisible(f"Run {run_id} does not exist.", code=ProblemCode.RUN_NOT_FOUND)
+        raise NotVisible(f"Run {run_id} does not exist.")
     return run
 
 
@@ -197,7 +196,7 @@ def _drift_refuse(run: ForgetRun) -> None:
         others = f" So did {changed.left - 1:,} more." if changed.left > 1 else ""
         raise Conflict(
             f"Memory {first['topic_id']} changed since run {run.id} was planned: {first['why']}{others} Plan it anew.",
-            code=ProblemCode.RUN_OUTDATED,
+            code=ProblemCode.CHANGED_MEANWHILE,
         )
 
 

@@ -14,7 +14,6 @@ from django.db import DatabaseError, connection, transaction
 
 from memory.access.principal import SYSTEM
 from memory.core.errors import Conflict, ValueRefused
-from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_normalize
 from memory.forgetting.plan import run_is_due, run_plan
 from memory.forgetting.runs import run_work, runs_open
@@ -54,9 +53,7 @@ ON CONFLICT (scope_id, event) DO UPDATE SET last_at = excluded.last_at, times = 
 def event_raise(scope: str, *, event: str, now: dt.datetime) -> None:
     """Store a wake-up. At most three queries. Raises ``ValueRefused`` for events other than ``memory_pressure``."""
     if event != "memory_pressure":
-        raise ValueRefused(
-            f"Only memory_pressure can be raised by hand, not {event!r}.", code=ProblemCode.UNKNOWN_EVENT
-        )
+        raise ValueRefused(f"Only memory_pressure can be raised by hand, not {event!r}.", member="event")
     row, _created = Scope.objects.get_or_create(path=scope_normalize(scope))
     with connection.cursor() as cursor:
         cursor.execute(_RAISE_SQL, {"scope": row.pk, "event": event, "now": now})

@@ -16,7 +16,6 @@ from django.db.models import Q
 from django.utils.module_loading import import_string
 
 from memory.core.errors import Conflict
-from memory.core.problem_codes import ProblemCode
 from memory.forgetting import state_changes
 from memory.forgetting.apply import BATCH
 from memory.forgetting.manual_runs import BY_HAND, MERGED, REVISE, TOOK_IN, undone_journal
@@ -210,11 +209,9 @@ def run_revert(
     """
     run = ForgetRun.objects.get(pk=run_id)
     if run.status not in (ForgetRun.Status.DONE, ForgetRun.Status.UNDONE, ForgetRun.Status.FAILED):
-        raise Conflict(
-            f"Run {run_id} is {run.status}; only a finished run can be undone.", code=ProblemCode.RUN_NOT_UNDOABLE
-        )
+        raise Conflict(f"Run {run_id} is {run.status}; only a finished run can be undone.")
     if not run.applied:
-        raise Conflict(f"Run {run_id} changed nothing, so it cannot be undone.", code=ProblemCode.RUN_NOT_UNDOABLE)
+        raise Conflict(f"Run {run_id} changed nothing, so it cannot be undone.")
     merged = bool(run.counts.get(MERGED))
     after, restored = 0, 0
     conflicts: Conflicts = []

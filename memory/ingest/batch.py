@@ -8,7 +8,8 @@ from pydantic import ValidationError
 
 from memory.access.principal import Principal
 from memory.core.errors import MemoryProblem, ValueRefused
-from memory.core.problem_codes import ProblemCode, validation_code
+from memory.core.problem_codes import ProblemCode
+from memory.core.requests import validation_problem
 from memory.ingest.items import IngestItem
 from memory.ingest.plan import ItemOutcome
 from memory.ingest.replies import BatchItemReply, BatchReply
@@ -31,26 +32,6 @@ def item_parse(raw: object) -> IngestItem | MemoryProblem:
         return problem
 
 
-# Replaces messages of pydantic that mention Python or its classes.
-_OBJECT = "This must be an object"
-_SENTENCES = {
-    "missing": "This member is required",
-    **dict.fromkeys(("model_type", "model_attributes_type", "dict_type"), _OBJECT),
-}
-
-
-def validation_problem(errors: Sequence[Any]) -> ValueRefused:
-    """Return pydantic's errors as one problem. Its sentences name the members of the first five errors."""
-    sentences = []
-    for error in errors[:5]:
-        member = ".".join(str(part) for part in error["loc"] if part not in ("body", "query", "path", "payload"))
-        message = _SENTENCES.get(error["type"]) or str(error["msg"]).removeprefix("Value error, ").rstrip(".")
-        sentences.append(f"{member}: {message}." if member else f"{message}.")
-    if len(errors) > 5:
-        sentences.append(f"And {len(errors) - 5} more.")
-    return ValueRefused(" ".join(sentences), code=validation_code(errors))
-
-
 def batch_ingest(
     raw: Sequence[object],
     *,
@@ -66,7 +47,7 @@ def batch_ingest(
     ``ingest_request``."""
     if len(raw) > MAX_BATCH:
         raise ValueRefused(
-            f"A batch has at most {MAX_BATCH} items; this one has {len(raw)}.", code=ProblemCode.BATCH_TOO_LARGE
+            f"A batch has at most {MAX_BATCH} items; this one has {len(raw)}.", code=ProblemCode.TOO_LARGE
         )
     parsed = [item_parse(item) for item in raw]
     items = [item for item in parsed if isinstance(item, IngestItem)]
@@ -78,7 +59,11 @@ def batch_ingest(
             outcome = next(following) if isinstance(item, IngestItem) else item
             if isinstance(outcome, MemoryProblem):
                 status = status_of(outcome)
-                results.append({"index": index, "status": status, "type": outcome.code.urn, "detail": outcome.sentence})
+                refused_item: BatchItemReply = {"index": index, "status": status, "type": outcome.code.urn}
+                refused_item["detail"] = outcome.sentence
+                if outcome.member:
+                    refused_item["member"] = outcome.member
+                results.append(refused_item)
             else:
                 results.append(cast("BatchItemReply", {"index": index, "status": 200, **outcome.as_json()}))
         refused = sum("detail" in result for result in results)

@@ -102,7 +102,7 @@ def topic_edit(
             if not text.whole().strip():
                 raise ValueRefused(
                     "The topic would have no title, no summary and no value. Release it instead.",
-                    code=ProblemCode.EMPTY_TEXT,
+                    code=ProblemCode.MISSING_MEMBER,
                 )
             _embed(text.embedded(), vectors)
             plan = WritePlan(texts={topic_id: stored}, scopes={stored.scope})
@@ -130,7 +130,7 @@ def _topic_read(topic_id: uuid.UUID, principal: Principal, *, lock: bool) -> Kno
     known = known_load(changed=[topic_id], read=[], lock=lock, within=principal.scope)
     topic = known.topics.get(topic_id)
     if topic is None or not principal.sees(topic.scope):
-        raise NotVisible(f"Topic {topic_id} does not exist.", code=ProblemCode.TOPIC_NOT_FOUND)
+        raise NotVisible(f"Topic {topic_id} does not exist.")
     return topic
 
 

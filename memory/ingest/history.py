@@ -191,7 +191,7 @@ def history_ingest(topics: Sequence[TopicHistory], *, principal: Principal, reas
     principal.require("operator")
     for topic in topics:
         if not principal.sees(topic.scope):
-            raise NotVisible(f"Scope {topic.scope} does not exist.", code=ProblemCode.SCOPE_NOT_FOUND)
+            raise NotVisible(f"Scope {topic.scope} does not exist.")
     if not topics:
         return
     policies = policies_current()
@@ -213,9 +213,7 @@ def revisions_add(parts: Sequence[OlderRevisions], *, cursor: CursorWrapper) -> 
     by_topic: dict[uuid.UUID, Mentions] = {}
     for part in parts:
         if (field_id := fields.get((part.topic, part.field))) is None:
-            raise Conflict(
-                f"Topic {part.topic} no longer has a field {part.field!r}.", code=ProblemCode.FIELD_NOT_FOUND
-            )
+            raise Conflict(f"Topic {part.topic} no longer has a field {part.field!r}.", code=ProblemCode.NOT_FOUND)
         rows += _revision_rows(field_id, part.revisions, after=part.after)
         mentions = by_topic.setdefault(part.topic, Mentions())
         mentions.read({text for row in part.revisions for text in (row.value, row.why_changed, row.impact_expected)})

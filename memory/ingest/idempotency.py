@@ -45,10 +45,7 @@ def idempotency_replay(key: str, digest: str, *, principal: Principal) -> Record
     the key is empty or too long, or was used with another body. Raises ``StillInProgress`` if there is no reply yet.
     Raises ``Conflict`` if the stored data has been purged, because an automatic retry must not store it again."""
     if not 1 <= len(key) <= MAX_KEY_LENGTH:
-        raise ValueRefused(
-            f"An Idempotency-Key must have 1 to {MAX_KEY_LENGTH} characters; this one has {len(key)}.",
-            code=ProblemCode.INVALID_IDEMPOTENCY_KEY,
-        )
+        raise ValueRefused(f"An Idempotency-Key must have 1 to {MAX_KEY_LENGTH} characters; this one has {len(key)}.")
     with connection.cursor() as cursor:
         cursor.execute(_READ_SQL, [principal.identity, key])
         row = cursor.fetchone()

@@ -149,7 +149,7 @@ class _Placing:
         if item.created_at is not None:
             principal.require("operator")
             if item.created_at > now:
-                raise ValueRefused("created_at must not be in the future.", code=ProblemCode.INVALID_CREATED_AT)
+                raise ValueRefused("created_at must not be in the future.", member="created_at")
         self.at = item.created_at or now
         self.now = now
         # A memory with a past ``created_at`` counts as used when it arrives, unless the item has ``last_used_at``.
@@ -158,8 +158,7 @@ class _Placing:
             principal.require("operator")
             if not self.at <= item.last_used_at <= now:
                 raise ValueRefused(
-                    "last_used_at must not be before created_at, or in the future.",
-                    code=ProblemCode.INVALID_LAST_USED_AT,
+                    "last_used_at must not be before created_at, or in the future.", member="last_used_at"
                 )
 
     def place(self) -> ItemReply:
@@ -175,7 +174,7 @@ class _Placing:
             if self.item.placement == "version_field" and len(self.item.fields) != 1:
                 raise RequestRefused(
                     f"version_field requires exactly one field; this item has {len(self.item.fields)}.",
-                    code=ProblemCode.CONTRADICTORY_REQUEST,
+                    member="version_field",
                 )
             self._created_at_check(topic)
             self._limits_check(topic)
@@ -206,14 +205,14 @@ class _Placing:
 
     def _emptied_check(self, fields: Mapping[str, KnownField]) -> None:
         if self.item.empty_fields and self.item.placement != "extend_topic":
-            raise RequestRefused("empty_fields requires extend_topic.", code=ProblemCode.CONTRADICTORY_REQUEST)
+            raise RequestRefused("empty_fields requires extend_topic.", member="empty_fields")
         for name in self.item.empty_fields:
             if name not in fields:
-                raise ValueRefused(f"The topic has no field {name!r} to empty.", code=ProblemCode.FIELD_NOT_FOUND)
-            if name in {entry.name for entry in self.item.fields}:
-                raise RequestRefused(
-                    f"Field {name!r} is both given a value and emptied.", code=ProblemCode.CONTRADICTORY_REQUEST
+                raise ValueRefused(
+                    f"The topic has no field {name!r} to empty.", code=ProblemCode.NOT_FOUND, member="empty_fields"
                 )
+            if name in {entry.name for entry in self.item.fields}:
+                raise RequestRefused(f"Field {name!r} is both given a value and emptied.", member="empty_fields")
 
     def _journal(
         self, action: str, topic: KnownTopic, reason: str, before: dict[str, Any], after: dict[str, Any]
@@ -231,15 +230,12 @@ class _Placing:
         if self.item.created_at is None:
             return
         if self.at < topic.created_at:
-            raise ValueRefused(
-                f"created_at must not be before topic {topic.id} was created.", code=ProblemCode.INVALID_CREATED_AT
-            )
+            raise ValueRefused(f"created_at must not be before topic {topic.id} was created.", member="created_at")
         for entry in self.item.fields:
             present = topic.fields.get(entry.name)
             if present is not None and self.at < present.recorded_at:
                 raise ValueRefused(
-                    f"created_at must not be before the last change of field {entry.name!r}.",
-                    code=ProblemCode.INVALID_CREATED_AT,
+                    f"created_at must not be before the last change of field {entry.name!r}.", member="created_at"
                 )
 
     def _limits_check(self, topic: KnownTopic) -> None:
@@ -249,12 +245,14 @@ class _Placing:
         if len(fields) > MAX_FIELDS:
             raise ValueRefused(
                 f"Topic {topic.id} would have {len(fields)} fields; the limit is {MAX_FIELDS}.",
-                code=ProblemCode.TOO_MANY_FIELDS,
+                code=ProblemCode.TOO_LARGE,
+                member="fields",
             )
         if len(categories) > MAX_CATEGORIES:
             raise ValueRefused(
                 f"Topic {topic.id} would have {len(categories)} categories; the limit is {MAX_CATEGORIES}.",
-                code=ProblemCode.TOO_MANY_CATEGORIES,
+                code=ProblemCode.TOO_LARGE,
+                member="categories",
             )
 
     def _references_check(self) -> None:
@@ -268,17 +266,17 @@ class _Placing:
     def _not_found(self, topic_id: object) -> MemoryProblem:
         # A key bound to a scope gets the same answer for a topic that does not exist and for one outside its scope.
         if self.principal.sees("/"):
-            return RequestRefused(f"Topic {topic_id} does not exist.", code=ProblemCode.TOPIC_NOT_FOUND)
-        return NotVisible(f"Topic {topic_id} does not exist.", code=ProblemCode.TOPIC_NOT_FOUND)
+            return RequestRefused(f"Topic {topic_id} does not exist.", code=ProblemCode.NOT_FOUND)
+        return NotVisible(f"Topic {topic_id} does not exist.")
 
     def _new_topic(self) -> tuple[KnownTopic, ItemReply]:
         item = self.item
         topic_id = _topic_id(item)
         if item.topic_id and topic_id is None:
-            raise ValueRefused("topic_id must be a UUID.", code=ProblemCode.INVALID_ID)
+            raise ValueRefused("topic_id must be a UUID.", member="topic_id")
         if topic_id is not None and (topic_id in self.known.topics or topic_id in self.known.taken):
             # The same answer in all cases, because a key must not learn anything about an id outside its scope.
-            raise Conflict(f"The id {topic_id} is in use already.", code=ProblemCode.TOPIC_EXISTS)
+            raise Conflict(f"The id {topic_id} is in use already.", code=ProblemCode.ALREADY_EXISTS)
         if topic_id is None:
             topic_id = uuid7_at(self.now)
         scope = self.principal.scope_chosen(item.scope)
@@ -286,7 +284,7 @@ class _Placing:
         if not any(str(part or "").strip() for part in (item.title, item.summary, *values)):
             raise ValueRefused(
                 "The topic has no title, no summary and no value, so there is nothing to remember.",
-                code=ProblemCode.EMPTY_TEXT,
+                code=ProblemCode.MISSING_MEMBER,
             )
         topic = KnownTopic(
             id=topic_id,
@@ -324,15 +322,16 @@ class _Placing:
     def _stored_topic(self) -> KnownTopic:
         item = self.item
         if not item.topic_id:
-            raise RequestRefused(f"{item.placement} requires a topic_id.", code=ProblemCode.MISSING_MEMBER)
+            raise RequestRefused(
+                f"{item.placement} requires a topic_id.", code=ProblemCode.MISSING_MEMBER, member="topic_id"
+            )
         topic_id = _topic_id(item)
         topic = self.known.topics.get(topic_id) if topic_id is not None else None
         if topic is None or not self.principal.sees(topic.scope):
             raise self._not_found(item.topic_id)
         if item.scope is not None and self.principal.scope_chosen(item.scope) != topic.scope:
             raise RequestRefused(
-                f"Topic {topic.id} is in scope {topic.scope}; ingest cannot move it to another one.",
-                code=ProblemCode.ANOTHER_SCOPE,
+                f"Topic {topic.id} is in scope {topic.scope}; ingest cannot move it to another one.", member="scope"
             )
         if topic.merged:
             raise RequestRefused(

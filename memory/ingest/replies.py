@@ -31,6 +31,7 @@ class BatchItemReply(TypedDict):
     similar_topic_ids: NotRequired[Annotated[list[str], Field(default=[])]]
     type: NotRequired[Annotated[str | None, doc("For a refused item: the type, as in a problem document.")]]
     detail: NotRequired[str | None]
+    member: NotRequired[Annotated[str | None, doc("For a refused item: the path of the wrong value, if it is known.")]]
 
 
 class BatchReply(TypedDict):

@@ -61,14 +61,15 @@ def backtest(
     Runs take place at ``start`` and after each ``step``. Three queries; about 200 bytes of memory per topic. Raises
     ``ValueRefused`` for a bad period and for more than ``MAX_RUNS`` runs."""
     if start >= now:
-        raise ValueRefused("`start` must be in the past.", code=ProblemCode.INVALID_PERIOD)
+        raise ValueRefused("`start` must be in the past.", code=ProblemCode.INVALID_PERIOD, member="start")
     if end <= start:
-        raise ValueRefused("`end` must be later than `start`.", code=ProblemCode.INVALID_PERIOD)
+        raise ValueRefused("`end` must be later than `start`.", code=ProblemCode.INVALID_PERIOD, member="end")
     end = min(end, now)
     if step <= dt.timedelta(0) or (end - start) / step > MAX_RUNS:
         raise ValueRefused(
             f"This would take more than {MAX_RUNS:,} runs. Choose a shorter period or a longer step.",
             code=ProblemCode.INVALID_PERIOD,
+            member="step",
         )
     partitions = partitions_of(policies, scope, forgetting=False)
     rulings = [

@@ -14,7 +14,6 @@ from memory.access.keys import caller_identities, caller_labels
 from memory.access.principal import Principal
 from memory.core.cursors import cursor_number, cursor_time
 from memory.core.errors import NotVisible
-from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import ROOT, scope_within
 from memory.formulas.salience import reinforcement_share
 from memory.insight.shadow import archive_search, may_miss
@@ -259,7 +258,7 @@ def recall_missed(access_id: int, *, principal: Principal, now: dt.datetime) -> 
 def _row(access_id: int, principal: Principal) -> AccessLog:
     row = AccessLog.objects.filter(path_q(principal.scope), pk=access_id, kind=AccessLog.Kind.QUERY).first()
     if row is None:
-        raise NotVisible("This recall does not exist.", code=ProblemCode.RECALL_NOT_FOUND)
+        raise NotVisible("This recall does not exist.")
     return row
 
 

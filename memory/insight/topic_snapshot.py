@@ -9,7 +9,6 @@ from typing import Any
 
 from memory.access.principal import Principal
 from memory.core.errors import NotVisible
-from memory.core.problem_codes import ProblemCode
 from memory.core.rules import Rule
 from memory.formulas.strategies import TopicUsage
 from memory.insight.outlook import Subject, comparisons_of_texts
@@ -97,7 +96,7 @@ def topic_snapshot(topic_id: uuid.UUID, principal: Principal) -> TopicSnapshot:
         topic = TopicSnapshot(*row)
         if principal.sees(topic.scope):
             return topic
-    raise NotVisible(f"There is no memory {topic_id}.", code=ProblemCode.TOPIC_NOT_FOUND)
+    raise NotVisible(f"There is no memory {topic_id}.")
 
 
 def texts_match(topic_id: uuid.UUID, rules: Sequence[Rule]) -> dict[Comparison, bool]:

@@ -134,7 +134,7 @@ def whatif(
     times = [now, *([now + ahead for ahead in PROJECTIONS] if at is None else at)]
     if len(times) - 1 > MAX_PROJECTIONS:
         raise ValueRefused(
-            f"`at` has {len(times) - 1} times; the limit is {MAX_PROJECTIONS}.", code=ProblemCode.TOO_MANY_MOMENTS
+            f"`at` has {len(times) - 1} times; the limit is {MAX_PROJECTIONS}.", code=ProblemCode.TOO_LARGE, member="at"
         )
     knobs = trial.draft.knobs(scope)
     # The scores of the other two strategies are at most 1.
@@ -167,7 +167,7 @@ def _edges(*, scale: str, highest: float) -> list[float]:
     if scale == "log":
         step = math.log(highest / LEAST_SHOWN) / (BINS - 1)
         return [0.0] + [LEAST_SHOWN * math.exp(step * place) for place in range(BINS)]
-    raise ValueRefused(f"`scale` must be linear or log, not {scale!r}.", code=ProblemCode.UNKNOWN_CHOICE)
+    raise ValueRefused(f"`scale` must be linear or log, not {scale!r}.", member="scale")
 
 
 def _held_because(trial: Trial, classes: list[TopicClass]) -> str:

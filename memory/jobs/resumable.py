@@ -19,7 +19,6 @@ from memory.access.principal import Principal
 from memory.core.callbacks import Clock, Enqueue
 from memory.core.errors import Conflict, NotVisible, failure_sentence
 from memory.core.ids import uuid7_at
-from memory.core.problem_codes import ProblemCode
 from memory.models import AuditEvent, Job
 from memory.models.newest_first import newest_page
 from memory.notifications.outbox import occurrence_note
@@ -84,7 +83,7 @@ def job_get(model: type[AnyJob], job_id: uuid.UUID, *, principal: Principal) -> 
     """Return one job, without its large columns. One query. Raises ``NotVisible`` if the caller may not see it."""
     job = jobs_visible(model, principal).filter(pk=job_id).first()
     if job is None:
-        raise NotVisible(f"{model.noun.capitalize()} {job_id} does not exist.", code=model.not_found)
+        raise NotVisible(f"{model.noun.capitalize()} {job_id} does not exist.")
     return job
 
 
@@ -113,10 +112,7 @@ def job_cancel(model: type[AnyJob], job_id: uuid.UUID, *, principal: Principal, 
     with transaction.atomic():
         job = job_lock(model, job_id)
         if job.status not in job.UNFINISHED:
-            raise Conflict(
-                f"This {job.noun} is {job.get_status_display().lower()}, so it cannot be cancelled.",
-                code=ProblemCode.WRONG_STATUS,
-            )
+            raise Conflict(f"This {job.noun} is {job.get_status_display().lower()}, so it cannot be cancelled.")
         job_finish(job, Status.CANCELLED, now=now, actor=principal.actor)
     return job
 

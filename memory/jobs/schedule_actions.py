@@ -39,12 +39,9 @@ def schedule_run(schedule_id: int, *, principal: Principal, reason: str, now: dt
     with transaction.atomic():
         row = _schedule_lock(schedule_id, principal)
         if row.func == FUNCTION and row.repeats == NEVER:
-            raise Conflict(
-                f"The mode of the policy of {schedule_scope(row)} is off, so its run would do nothing.",
-                code=ProblemCode.SCHEDULE_OFF,
-            )
+            raise Conflict(f"The mode of the policy of {schedule_scope(row)} is off, so its run would do nothing.")
         if row.func not in TASKS:
-            raise Conflict(f"The job {row.func} is not one of MemState's.", code=ProblemCode.JOB_NOT_FOUND)
+            raise Conflict(f"The job {row.func} is not one of MemState's.", code=ProblemCode.NOT_FOUND)
         _queued_refuse(row.func, schedule_args(row), now)
         row.task = async_task(row.func, *schedule_args(row), group=row.name or str(row.pk))
         row.save(update_fields=["task"])
@@ -76,9 +73,7 @@ def schedule_change(schedule_id: int, *, minutes: int, principal: Principal, rea
         row = _own_schedule_lock(schedule_id, principal)
         most = minutes_at_most(row)
         if not 1 <= minutes <= most:
-            raise ValueRefused(
-                f"The interval of this schedule must be 1 to {most:,} minutes.", code=ProblemCode.INVALID_DURATION
-            )
+            raise ValueRefused(f"The interval of this schedule must be 1 to {most:,} minutes.")
         before = row.minutes
         row.schedule_type, row.minutes = Schedule.MINUTES, minutes
         row.next_run = now + dt.timedelta(minutes=minutes)
@@ -98,9 +93,7 @@ def job_retry(task_id: str, *, principal: Principal, reason: str, now: dt.dateti
         # On a double click, the second request waits here for the first.
         row = tasks_here(Failure).select_for_update().filter(pk=task_id).first()
         if row is None or row.func not in TASKS:
-            raise NotVisible(
-                "There is no such failed job; it may have succeeded meanwhile.", code=ProblemCode.JOB_NOT_FOUND
-            )
+            raise NotVisible("There is no such failed job; it may have succeeded meanwhile.")
         # Optional arguments are omitted, such as the ``turn`` of a study, because the failed attempt has used it up.
         args = tuple(row.args or ())[: TASKS[row.func].needs]
         _queued_refuse(row.func, args, now)
@@ -123,7 +116,7 @@ def _queued_refuse(func: str, args: tuple[Any, ...], now: dt.datetime) -> None:
         if job.task.get("func") == func and tuple(job.task.get("args") or ())[: len(args)] == args:
             raise Conflict(
                 f"{TASKS[func].title} waits in the queue already, so it is not queued twice.",
-                code=ProblemCode.JOB_QUEUED,
+                code=ProblemCode.ALREADY_EXISTS,
             )
 
 
@@ -134,9 +127,7 @@ def _paused_set(
         row = _own_schedule_lock(schedule_id, principal)
         paused = repeats == NEVER
         if (row.repeats == NEVER) == paused:
-            raise Conflict(
-                f"{schedule_title(row)} {'rests' if paused else 'runs'} already.", code=ProblemCode.WRONG_STATUS
-            )
+            raise Conflict(f"{schedule_title(row)} {'rests' if paused else 'runs'} already.")
         row.repeats = repeats
         if not paused:
             row.next_run = max(row.next_run or now, now)
@@ -159,8 +150,7 @@ def _own_schedule_lock(schedule_id: int, principal: Principal) -> Schedule:
     if row.func == FUNCTION:
         raise Conflict(
             f"The schedule of {schedule_scope(row)} follows its policy: mode says whether it runs, cron when. "
-            "Change them there.",
-            code=ProblemCode.SCHEDULE_OF_POLICY,
+            "Change them there."
         )
     return row
 

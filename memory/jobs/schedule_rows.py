@@ -6,7 +6,6 @@ from typing import Any
 from django_q.models import Schedule
 
 from memory.core.errors import NotVisible
-from memory.core.problem_codes import ProblemCode
 from memory.jobs.tasks import TASKS
 from memory.policy.schedules import FUNCTION
 
@@ -49,6 +48,4 @@ def last_line(result: object) -> str:
 
 def schedule_not_found() -> NotVisible:
     """Return the problem for a schedule that does not exist."""
-    return NotVisible(
-        "There is no such schedule; it may have been removed with its policy.", code=ProblemCode.SCHEDULE_NOT_FOUND
-    )
+    return NotVisible("There is no such schedule; it may have been removed with its policy.")

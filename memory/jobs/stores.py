@@ -77,14 +77,13 @@ def store_list_elsewhere(name: str, cluster: str, *, actor: str = "system", reas
 def _entry_create(store: Store, *, actor: str, reason: str) -> Store:
     if NAME_PATTERN.fullmatch(store.name) is None:
         raise ValueRefused(
-            "The name of a store has 1 to 40 characters a-z, 0-9 and _, and begins with a letter.",
-            code=ProblemCode.INVALID_STORE_NAME,
+            "The name of a store has 1 to 40 characters a-z, 0-9 and _, and begins with a letter.", member="name"
         )
     store.created_at = timezone.now()
     try:
         store.save(force_insert=True)
     except IntegrityError as problem:
-        raise Conflict(f"There is a store {store.name} already.", code=ProblemCode.STORE_EXISTS) from problem
+        raise Conflict(f"There is a store {store.name} already.", code=ProblemCode.ALREADY_EXISTS) from problem
     after = {"store": store.name} | ({"cluster": store.cluster} if store.cluster else {})
     with store_use(MAIN):
         AuditEvent.objects.create(at=store.created_at, actor=actor, action="store_created", reason=reason, after=after)
@@ -111,7 +110,7 @@ def store_move(
         raise Conflict("Run `python manage.py migrate` first.", code=ProblemCode.STORE_BEHIND)
     with store_use(MAIN):
         if not session_lock_try(Lock.MOVE_STORE):
-            raise Conflict("Another store is moving. Wait for it.", code=ProblemCode.STORE_NOT_MOVABLE)
+            raise Conflict("Another store is moving. Wait for it.")
     try:
         source, target = move_plan(name, to)
         schema_move(name, target, seconds=seconds, progress=progress)
@@ -149,8 +148,7 @@ def store_drop(name: str, *, actor: str, reason: str = "") -> dict[str, Any]:
                 raise
             if time.monotonic() >= until:
                 raise Conflict(
-                    f"The store {name} is in use, so it was not dropped. Try again in a moment.",
-                    code=ProblemCode.STORE_BUSY,
+                    f"The store {name} is in use, so it was not dropped. Try again in a moment.", code=ProblemCode.BUSY
                 ) from problem
         time.sleep(LOCK_WAIT_SECONDS)
 
@@ -182,7 +180,7 @@ def _drop(name: str, *, actor: str, reason: str) -> dict[str, Any]:
 def drop_refuse(name: str) -> None:
     """Raise ``Conflict`` for ``main``, which cannot be dropped."""
     if name == MAIN:
-        raise Conflict("The store “main” cannot be dropped.", code=ProblemCode.STORE_IS_MAIN)
+        raise Conflict("The store “main” cannot be dropped.")
 
 
 def _shared_rows_delete() -> None:

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from memory.core.endpoints import endpoint_address
 from memory.core.errors import MemoryProblem
 from memory.core.json_limits import json_guarded
+from memory.core.requests import validation_problem
 from memory.llm.chat_request import (
     Purpose,
     asking,
@@ -109,12 +110,12 @@ def complete_json(
             try:
                 return schema.model_validate(json_guarded(text.encode(), max_depth=_REPLY_DEPTH))
             except ValidationError as problem:
-                wrong = [f"{'.'.join(map(str, error['loc']))}: {error['msg']}" for error in problem.errors()[:10]]
+                wrong = validation_problem(problem.errors()).sentence
             except MemoryProblem as problem:
-                wrong = [problem.sentence]
+                wrong = problem.sentence
             # The errors can contain words of the texts, so they are also framed as data.
             mark = mark_make()
-            again = [{"role": "user", "content": f"{_AGAIN_RULE.format(mark=mark)}\n{framed(wrong, mark)}"}]
+            again = [{"role": "user", "content": f"{_AGAIN_RULE.format(mark=mark)}\n{framed([wrong], mark)}"}]
         raise ModelUnusable("The language model's answer was malformed twice.", kind="malformed")
 
 

@@ -48,7 +48,7 @@ class ModelUnavailable(ModelProblem):
 class ModelUnusable(ModelProblem):
     """The request was refused, or its answer is unusable: for example cut off, too long, empty or malformed twice."""
 
-    code = ProblemCode.MODEL_UNUSABLE
+    code = ProblemCode.MODEL_UNAVAILABLE
     kind = "unusable"
 
 

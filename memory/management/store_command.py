@@ -1,16 +1,26 @@
 """The base classes of the commands, and the error of a refused command."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import ProgrammingError
 from psycopg.errors import UndefinedTable
 
-from memory.core.errors import MemoryProblem, NotVisible
+from memory.core.errors import MemoryProblem
 from memory.core.problem_codes import ProblemCode
 from memory.jobs.stores import store_here
 from memory.stores.current import store_or_none, store_use
-from memory.stores.keys import StoreElsewhere
+
+
+@contextmanager
+def problems_refused() -> Iterator[None]:
+    """Raise a problem of the store as ``CommandRefused``."""
+    try:
+        yield
+    except MemoryProblem as problem:
+        raise CommandRefused(problem.sentence, problem.code) from problem
 
 
 class StoreCommand(BaseCommand):
@@ -26,18 +36,15 @@ class StoreCommand(BaseCommand):
         return parser
 
     def execute(self, *args: Any, **options: Any) -> str | None:
-        """Run the command in its store. Raises ``CommandError`` if the database has no tables or the store does not
-        exist."""
+        """Run the command in its store. Raises ``CommandError`` for a problem of the store, and if the database has no
+        tables."""
         name = options.get("in_store")
         try:
-            if name is not None:
-                store_here(name)
-            with store_use(name or store_or_none()):
-                return super().execute(*args, **options)
-        except (NotVisible, StoreElsewhere) as problem:
-            if problem.code not in (ProblemCode.STORE_NOT_FOUND, ProblemCode.STORE_ELSEWHERE):
-                raise
-            raise command_refused(problem) from problem
+            with problems_refused():
+                if name is not None:
+                    store_here(name)
+                with store_use(name or store_or_none()):
+                    return super().execute(*args, **options)
         except ProgrammingError as error:
             if not isinstance(error.__cause__, UndefinedTable):
                 raise
@@ -55,10 +62,8 @@ class VerbCommand(BaseCommand):
 
     def handle(self, *_args: Any, **options: Any) -> None:
         """Run the verb. Raises ``CommandRefused`` for a problem of the store."""
-        try:
+        with problems_refused():
             getattr(self, f"_{options['verb']}")(options)
-        except MemoryProblem as problem:
-            raise command_refused(problem) from problem
 
 
 class CommandRefused(CommandError):
@@ -67,8 +72,3 @@ class CommandRefused(CommandError):
     def __init__(self, sentence: str, code: ProblemCode, *, returncode: int = 1) -> None:
         super().__init__(f"{sentence} [{code}]", returncode=returncode)
         self.sentence, self.code = sentence, code
-
-
-def command_refused(problem: MemoryProblem) -> CommandRefused:
-    """Return a problem as the error of a command."""
-    return CommandRefused(problem.sentence, problem.code)

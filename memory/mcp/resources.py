@@ -10,7 +10,6 @@ from memory.agents.tools.read_tools import reading_tools
 from memory.agents.tools.tool import Toolbox
 from memory.core.callbacks import Clock
 from memory.core.errors import NotVisible
-from memory.core.problem_codes import ProblemCode
 from memory.mcp.server import TEMPLATE
 from memory.recall.lookup import TopicListFilter, topics_list
 from memory.recall.replies import TopicRow
@@ -41,8 +40,7 @@ def resource_read(uri: str, *, principal: Principal, clock: Clock) -> str:
         topic_id = uuid.UUID(uri.removeprefix(PREFIX) if uri.startswith(PREFIX) else "")
     except ValueError:
         raise NotVisible(
-            f"Resource {uri[:200]!r} does not exist. Topic URIs have the form {TEMPLATE}, with a UUID.",
-            code=ProblemCode.RESOURCE_NOT_FOUND,
+            f"Resource {uri[:200]!r} does not exist. Topic URIs have the form {TEMPLATE}, with a UUID."
         ) from None
     called = Toolbox(reading_tools(principal, clock=clock)).call("topic", {"topic_id": str(topic_id)})
     if not called.ok:

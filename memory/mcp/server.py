@@ -14,8 +14,7 @@ from mcp.shared.exceptions import MCPError
 
 from memory.access.principal import Principal
 from memory.core.callbacks import Clock
-from memory.core.errors import MemoryProblem
-from memory.core.problem_codes import ProblemCode
+from memory.core.errors import MemoryProblem, NotVisible
 
 T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]
@@ -103,8 +102,8 @@ def requests_load() -> ModuleType:
 def error_result(sentence: str, members: dict[str, Any]) -> types.CallToolResult:
     """Return an error as the result of a tool. An error does not have the output schema of the tool, so there is no
     structured content."""
-    code = {"code": members["code"]} if "code" in members else None
-    return types.CallToolResult(content=[types.TextContent(text=sentence)], is_error=True, _meta=code)
+    meta: dict[str, Any] = {name: members[name] for name in ("code", "member") if name in members}
+    return types.CallToolResult(content=[types.TextContent(text=sentence)], is_error=True, _meta=meta or None)
 
 
 class _Refused(MCPError):
@@ -117,8 +116,8 @@ async def _done(work: Work, function: Callable[[Principal], T]) -> T:
         return await work(function)
     except MemoryProblem as problem:
         # An unknown tool is an error of the protocol also where other refusals are results.
-        kind = MCPError if problem.code == ProblemCode.TOOL_NOT_FOUND else _Refused
-        raise kind(types.INVALID_PARAMS, problem.sentence, {"code": problem.code}) from None
+        kind = MCPError if isinstance(problem, NotVisible) else _Refused
+        raise kind(types.INVALID_PARAMS, problem.sentence, problem.as_members()) from None
     except Exception as problem:
         from memory.api.problems import failure_of
 

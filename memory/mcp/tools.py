@@ -125,7 +125,7 @@ def tool_call(name: str, arguments: str, *, principal: Principal, clock: Clock) 
     if name not in toolbox.tools:
         if name in {tool.name for tool in _writing_tools(principal, clock)}:
             principal.require("agent")
-        raise NotVisible(f"Tool {name[:100]!r} does not exist.", code=ProblemCode.TOOL_NOT_FOUND)
+        raise NotVisible(f"Tool {name[:100]!r} does not exist.")
     called = toolbox.call(name, arguments)
     tasks.upkeep_nudge()
     return called

@@ -42,10 +42,7 @@ def mcp(request: HttpRequest) -> HttpResponse:
 
 def _answer(request: HttpRequest) -> HttpResponse:
     if not _Origins(mcp).allows(request):
-        raise NotAllowed(
-            "Pages of other sites may not use this URL. To allow a site, set MEMSTATE_TRUSTED_ORIGINS.",
-            code=ProblemCode.FOREIGN_ORIGIN,
-        )
+        raise NotAllowed("Pages of other sites may not use this URL. To allow a site, set MEMSTATE_TRUSTED_ORIGINS.")
     principal = request_authenticate(request)
     if request.method != "POST":
         sentence = "This URL has no event stream and no sessions. Send each message by POST."

@@ -6,7 +6,6 @@ from typing import Any
 from django.db import models
 from django.utils import timezone
 
-from memory.core.problem_codes import ProblemCode
 from memory.models.job import Job
 
 
@@ -123,7 +122,6 @@ class ErasureCheck(Job):
     places where erased text was found, but no text. ``done`` counts the rows that were read."""
 
     noun = "verification"
-    not_found = ProblemCode.RECEIPT_NOT_FOUND
     least_role = "operator"
     large_columns = ("found",)
 

@@ -4,7 +4,6 @@ from typing import Any
 
 from django.db import models
 
-from memory.core.problem_codes import ProblemCode
 from memory.models.job import Job
 
 
@@ -13,7 +12,6 @@ class ExtractionJob(Job):
     neither. A purge removes ids from the row, and masks ``warning`` and ``failure``."""
 
     noun = "extraction"
-    not_found = ProblemCode.EXTRACTION_NOT_FOUND
 
     kind = models.CharField(max_length=200)
     source_id = models.UUIDField(null=True, blank=True, help_text="The topic that holds the text.")

@@ -4,8 +4,6 @@ from typing import Any, ClassVar
 
 from django.db import models
 
-from memory.core.problem_codes import ProblemCode
-
 
 class Job(models.Model):
     """The progress of work that the worker does in steps. Each step is committed together with the progress."""
@@ -27,7 +25,6 @@ class Job(models.Model):
     # Each kind of job sets the following attributes. The noun is used in sentences and at the start of the names of
     # audit events.
     noun: ClassVar[str]
-    not_found: ClassVar[ProblemCode]
     # The lowest role that may start, cancel and own a job.
     least_role: ClassVar[str] = "agent"
     # Whether only operators see the jobs of other callers.

@@ -38,7 +38,7 @@ def pattern_try(pattern: str) -> None:
         if not isinstance(problem.__cause__, QueryCanceled):
             raise
         raise ValueRefused(
-            f"The pattern {pattern!r} takes too long to match; make it simpler.", code=ProblemCode.PATTERN_TOO_SLOW
+            f"The pattern {pattern!r} takes too long to match; make it simpler.", code=ProblemCode.INVALID_PATTERN
         ) from None
     except DatabaseError as problem:
         reason = str(problem).splitlines()[0]

@@ -4,7 +4,6 @@ from typing import Any
 
 from django.db import models
 
-from memory.core.problem_codes import ProblemCode
 from memory.models.job import Job
 
 # The prefix of the kind of a study's topics.
@@ -16,7 +15,6 @@ class StudyJob(Job):
     ``study:<id>``. This row contains neither. A cancelled or failed study can be resumed."""
 
     noun = "study"
-    not_found = ProblemCode.STUDY_NOT_FOUND
     private = True
     enqueued_column = "enqueued_at"
     large_columns = ("steps",)

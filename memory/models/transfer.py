@@ -4,7 +4,6 @@ from typing import Any
 
 from django.db import models
 
-from memory.core.problem_codes import ProblemCode
 from memory.models.job import Job
 
 
@@ -14,7 +13,6 @@ class ImportJob(Job):
     cancelled import can be continued."""
 
     noun = "import"
-    not_found = ProblemCode.IMPORT_NOT_FOUND
     least_role = "operator"
     # The lines of a file may contain scopes.
     scope_column = "principal_scope"

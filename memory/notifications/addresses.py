@@ -8,7 +8,6 @@ from urllib.parse import SplitResult, urlsplit
 from django.conf import settings
 
 from memory.core.errors import ValueRefused
-from memory.core.problem_codes import ProblemCode
 
 # Networks of IPv6 addresses that contain an IPv4 address. The IPv4 address could be private.
 _TRANSLATED = tuple(map(ipaddress.ip_network, ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32")))
@@ -67,11 +66,10 @@ def ip_allowed(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
 
 
 def _refused(sentence: str) -> ValueRefused:
-    return ValueRefused(sentence, code=ProblemCode.INVALID_TARGET)
+    return ValueRefused(sentence, member="address")
 
 
 def _private() -> ValueRefused:
     return ValueRefused(
-        "The address is not public. MEMSTATE_NOTIFY_PRIVATE_ADDRESSES allows private ones.",
-        code=ProblemCode.PRIVATE_ADDRESS,
+        "The address is not public. MEMSTATE_NOTIFY_PRIVATE_ADDRESSES allows private ones.", member="address"
     )

@@ -36,7 +36,7 @@ def target_get(target_id: uuid.UUID, *, lock: bool = False) -> NotificationTarge
     rows = NotificationTarget.objects.select_for_update() if lock else NotificationTarget.objects
     target = rows.filter(pk=target_id, removed_at__isnull=True).first()
     if target is None:
-        raise NotVisible("This target does not exist.", code=ProblemCode.TARGET_NOT_FOUND)
+        raise NotVisible("This target does not exist.")
     return target
 
 
@@ -80,7 +80,7 @@ def target_add(
         except IntegrityError:
             raise Conflict(
                 "This target has already been added. Its secret was shown then and cannot be shown again.",
-                code=ProblemCode.TARGET_ALREADY_ADDED,
+                code=ProblemCode.ALREADY_EXISTS,
             ) from None
         _audit("notification_target_added", {}, _shown(target), reason=reason, principal=principal, now=now)
     return target, target_secret(target)
@@ -132,12 +132,9 @@ def delivery_retry(delivery_id: uuid.UUID, *, principal: Principal, now: dt.date
         rows = NotificationDelivery.objects.select_for_update(of=("self",)).select_related("target")
         delivery = rows.filter(pk=delivery_id).first()
         if delivery is None:
-            raise NotVisible("This message does not exist.", code=ProblemCode.TARGET_NOT_FOUND)
+            raise NotVisible("This message does not exist.")
         if delivery.status != NotificationDelivery.Status.FAILED or not delivery.target.enabled:
-            raise Conflict(
-                "Only a message that was given up can be sent again, and only to an enabled target.",
-                code=ProblemCode.WRONG_STATUS,
-            )
+            raise Conflict("Only a message that was given up can be sent again, and only to an enabled target.")
         delivery.status, delivery.attempts, delivery.due_at = NotificationDelivery.Status.WAITING, 0, now
         delivery.finished_at = None
         delivery.save(update_fields=["status", "attempts", "due_at", "finished_at"])
@@ -173,7 +170,7 @@ def target_place(target: NotificationTarget) -> str:
 def _operator_require(principal: Principal) -> None:
     principal.require("operator")
     if not principal.sees(ROOT):
-        raise NotAllowed("Notifications are for the whole store.", code=ProblemCode.NOT_ALLOWED)
+        raise NotAllowed("Notifications are for the whole store.")
 
 
 def _values_refuse(kind: str, address: str, events: list[str], regret_above: float | None) -> None:
@@ -183,18 +180,13 @@ def _values_refuse(kind: str, address: str, events: list[str], regret_above: flo
         try:
             validate_email(address)
         except ValidationError:
-            raise ValueRefused("Enter a valid mail address.", code=ProblemCode.INVALID_TARGET) from None
+            raise ValueRefused("Enter a valid mail address.", member="address") from None
         if not settings.EMAIL_HOST:
-            raise ValueRefused(
-                "Mail cannot be sent, because MEMSTATE_MAIL_HOST is not set.", code=ProblemCode.MAIL_NOT_CONFIGURED
-            )
+            raise ValueRefused("Mail cannot be sent, because MEMSTATE_MAIL_HOST is not set.", code=ProblemCode.CONFLICT)
     if not events or not set(events) <= EVENTS.keys():
-        raise ValueRefused(f"Choose events among {', '.join(EVENTS)}.", code=ProblemCode.UNKNOWN_CHOICE)
+        raise ValueRefused(f"Choose events among {', '.join(EVENTS)}.", member="events")
     if ("regret" in events) != (regret_above is not None) or not 0 <= (regret_above or 0) <= 1:
-        raise ValueRefused(
-            "Set a value from 0 to 100 % for the event regret, and none without this event.",
-            code=ProblemCode.INVALID_TARGET,
-        )
+        raise ValueRefused("Set a value from 0 to 100 % for the event regret, and none without this event.")
 
 
 def _shown(target: NotificationTarget) -> dict[str, Any]:

@@ -6,8 +6,7 @@ import re
 from croniter import croniter
 from croniter.croniter import CroniterError
 
-from memory.core.errors import ValueRefused
-from memory.core.problem_codes import ProblemCode
+from memory.core.policy_values import PolicyValueRefused
 
 FIELDS = 5
 # The length of the column in the table of the scheduler.
@@ -21,21 +20,18 @@ _RANDOM = re.compile(r"(?<![a-z])[hr](?![a-z])", re.IGNORECASE)
 def cron_next(cron: str, *, now: dt.datetime) -> dt.datetime:
     """Return the first time after ``now`` at which ``cron`` fires. Raises ``ValueRefused`` if there is none."""
     if len(cron) > MAX_LENGTH or len(cron.split()) != FIELDS or _RANDOM.search(cron):
-        raise ValueRefused(
+        raise PolicyValueRefused(
             f"cron {cron[:MAX_LENGTH]!r} is not valid. Give five values (minute, hour, day, month, weekday), "
             f"together at most {MAX_LENGTH} characters.",
-            code=ProblemCode.INVALID_CRON,
+            member="cron",
         )
     try:
         following: dt.datetime = croniter(cron, now, max_years_between_matches=MAX_YEARS).get_next(dt.datetime)
     except CroniterError as problem:
         if croniter.is_valid(cron):
-            raise ValueRefused(
-                f"cron {cron!r} never fires: its date does not exist.", code=ProblemCode.INVALID_CRON
-            ) from problem
-        raise ValueRefused(
-            f"cron {cron!r} is not valid. Give five values: minute, hour, day, month and weekday.",
-            code=ProblemCode.INVALID_CRON,
+            raise PolicyValueRefused(f"cron {cron!r} never fires: its date does not exist.", member="cron") from problem
+        raise PolicyValueRefused(
+            f"cron {cron!r} is not valid. Give five values: minute, hour, day, month and weekday.", member="cron"
         ) from problem
     return following
 

@@ -50,7 +50,9 @@ def values_parse(values: Mapping[str, object]) -> dict[str, KnobValue]:
             continue
         if name != given and name in values:
             raise ValueRefused(
-                f"{given} is another name of {name}; send one of the two.", code=ProblemCode.CONTRADICTORY_REQUEST
+                f"{given} is another name of {name}; send one of the two.",
+                code=ProblemCode.CONTRADICTORY_REQUEST,
+                member=given,
             )
         if value is None:
             # An unknown name is an error even without a value.
@@ -98,7 +100,9 @@ def draft_check(policies: Policies, scope: str) -> None:
             source = effective.sources["cron"].source
             if source == scope:
                 raise
-            raise ValueRefused(f"{problem.sentence} It comes {_from(effective, 'cron')}.", code=problem.code) from None
+            raise ValueRefused(
+                f"{problem.sentence} It comes {_from(effective, 'cron')}.", code=problem.code, member="cron"
+            ) from None
 
 
 def _thresholds_check(policy: SetPolicy) -> None:
@@ -109,7 +113,8 @@ def _thresholds_check(policy: SetPolicy) -> None:
         raise ValueRefused(
             f"{upper} must be at least {lower}, but {upper} is {above:g}{_by_preset(policy, upper)} and "
             f"{lower} is {below:g}{_by_preset(policy, lower)}.",
-            code=ProblemCode.POLICY_VALUES_CONTRADICT,
+            code=ProblemCode.INVALID_POLICY,
+            member=upper,
         )
 
 
@@ -148,5 +153,6 @@ def _dimension_check(value: object) -> None:
         raise ValueRefused(
             f"{DIMENSION} is {present} and belongs to the whole store, so no policy can set it to {value!r}: set "
             f"MEMSTATE_EMBEDDING_DIMENSION and the embedder in the environment, and run manage.py reembed.",
-            code=ProblemCode.POLICY_VALUE_FIXED,
+            code=ProblemCode.INVALID_POLICY,
+            member=DIMENSION,
         )

@@ -38,7 +38,7 @@ def draft_with_switched(policies: Policies, draft: SetPolicy, name: str) -> SetP
     rules = policies.with_policy(draft).effective(draft.scope).rules.rules
     rule = next((rule for rule in rules if rule.name == name), None)
     if rule is None:
-        raise ValueRefused(f"No rule named {name[:100]!r} is in force in {draft.scope}.", code=ProblemCode.UNKNOWN_RULE)
+        raise ValueRefused(f"No rule named {name[:100]!r} is in force in {draft.scope}.", code=ProblemCode.NOT_FOUND)
     switched = dataclasses.replace(rule, enabled=not rule.enabled, scope=draft.scope)
     if any(own.name == name for own in draft.rules):
         return dataclasses.replace(draft, rules=tuple(switched if own.name == name else own for own in draft.rules))

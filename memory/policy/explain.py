@@ -11,7 +11,6 @@ from django.db.models import Q
 
 from memory.core.errors import NotVisible
 from memory.core.policy_values import KNOB_LABELS, KNOBS
-from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_normalize, scope_within
 from memory.models import PolicyVersion
 from memory.policy.diff import diff_lines
@@ -72,7 +71,7 @@ def policy_version_show(scope: str, *, number: int) -> dict[str, Any]:
     scope = scope_normalize(scope)
     version = PolicyVersion.objects.filter(scope=scope, number=number).first()
     if version is None:
-        raise NotVisible(f"The policy of {scope} has no version {number}.", code=ProblemCode.POLICY_VERSION_NOT_FOUND)
+        raise NotVisible(f"The policy of {scope} has no version {number}.")
     newest = policies_current().numbers.get(scope, number)
     return {
         **_with_diff(version_as_json(version)),

@@ -61,13 +61,13 @@ def policy_drafted(policies: Policies, scope: str, versions: Sequence[PastVersio
     ``draft_check``."""
     numbers = [version.number for version in versions]
     if numbers != sorted(set(numbers)):
-        raise ValueRefused("Its versions are out of order.", code=ProblemCode.LINE_DAMAGED)
+        raise ValueRefused("Its versions are out of order.", code=ProblemCode.INVALID_FILE)
     newest = versions[-1]
     policy = draft_parse(
         policies, scope, preset=newest.preset, values=newest.values, rules=newest.rules, number=newest.number
     )
     if policy.as_stored() != {"preset": newest.preset, "values": newest.values, "rules": newest.rules}:
-        raise ValueRefused(f"Version {newest.number} is not written as it is stored.", code=ProblemCode.LINE_DAMAGED)
+        raise ValueRefused(f"Version {newest.number} is not written as it is stored.", code=ProblemCode.INVALID_FILE)
     patterns_try(pattern for rule in policy.rules for pattern in patterns_of(condition_parse(rule.condition)))
     return policies.with_policy(policy)
 

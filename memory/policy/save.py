@@ -50,7 +50,7 @@ def policy_save(
         policies = policy_lock()
         present = version_present(scope)
         if base_version is not None and base_version != present.number:
-            raise Conflict(_conflict_sentence(present, base_version), code=ProblemCode.POLICY_CHANGED)
+            raise Conflict(_conflict_sentence(present, base_version), code=ProblemCode.CHANGED_MEANWHILE)
         policy = draft_parse(policies, scope, preset=preset, values=values, rules=rules, number=present.number + 1)
         drafted = policies.with_policy(policy)
         draft_check(drafted, scope)
@@ -110,8 +110,7 @@ def version_find(scope: str, *, number: int) -> PolicyVersion:
     if found is None and number:
         newest = version_present(scope).number
         raise ValueRefused(
-            f"The policy of {scope} has no version {number}; the newest is {newest}.",
-            code=ProblemCode.POLICY_VERSION_NOT_FOUND,
+            f"The policy of {scope} has no version {number}; the newest is {newest}.", code=ProblemCode.NOT_FOUND
         )
     return found or PolicyVersion(scope=scope, number=0)
 
@@ -141,10 +140,14 @@ def _keys_change(before: Policies, after: Policies, scope: str) -> bool:
 def _reason_check(reason: str) -> str:
     reason = reason.strip()
     if not reason:
-        raise ValueRefused("A change of policy needs a reason for the history.", code=ProblemCode.REASON_MISSING)
+        raise ValueRefused(
+            "A change of policy needs a reason for the history.", code=ProblemCode.MISSING_MEMBER, member="reason"
+        )
     if len(reason) > MAX_REASON:
         raise ValueRefused(
-            f"A reason has at most {MAX_REASON} characters; this one has {len(reason)}.", code=ProblemCode.TEXT_TOO_LONG
+            f"A reason has at most {MAX_REASON} characters; this one has {len(reason)}.",
+            code=ProblemCode.TOO_LARGE,
+            member="reason",
         )
     return reason
 

@@ -92,7 +92,8 @@ def rule_set_get(name: str) -> tuple[Rule, ...]:
     if name not in SHIPPED_RULE_SETS:
         raise ValueRefused(
             f"The rule set {name[:100]!r} does not exist; rule sets are {', '.join(SHIPPED_RULE_SETS)}.",
-            code=ProblemCode.UNKNOWN_RULE_PRESET,
+            code=ProblemCode.INVALID_RULE,
+            member="rules",
         )
     return SHIPPED_RULE_SETS[name]
 
@@ -101,7 +102,9 @@ def preset_check(preset: str) -> None:
     """Raise ``ValueRefused`` for a preset that does not exist. An empty name is accepted."""
     if preset and preset not in PRESETS:
         raise ValueRefused(
-            f"Preset {preset!r} does not exist; presets are {', '.join(PRESETS)}.", code=ProblemCode.UNKNOWN_PRESET
+            f"Preset {preset!r} does not exist; presets are {', '.join(PRESETS)}.",
+            code=ProblemCode.INVALID_POLICY,
+            member="preset",
         )
 
 

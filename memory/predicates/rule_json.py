@@ -85,20 +85,18 @@ def _parse(data: object, place: str, depth: int, remaining: list[int]) -> Predic
     """Parse the part of the tree at ``place``. The only entry of ``remaining`` is the number of comparisons that may
     follow."""
     if depth > MAX_DEPTH:
-        raise _tree_refused(f"{place}: a condition may be nested at most {MAX_DEPTH} levels deep.")
+        raise _refused(place, f": a condition may be nested at most {MAX_DEPTH} levels deep.")
     if not isinstance(data, dict):
-        raise _tree_refused(
-            f"{place} must be an object: one of all, any, not, or a comparison with field, op and value."
-        )
+        raise _refused(place, " must be an object: one of all, any, not, or a comparison with field, op and value.")
     names = {str(name) for name in data}
     match names:
         case _ if names == {"all"} or names == {"any"}:
             (name,) = names
             parts = data[name]
             if not isinstance(parts, list) or not parts:
-                raise _tree_refused(f"{place}.{name} must be a list of at least one condition.")
+                raise _refused(f"{place}.{name}", " must be a list of at least one condition.")
             if len(parts) > MAX_LIST:
-                raise _tree_refused(f"{place}.{name} takes at most {MAX_LIST} conditions; {len(parts)} were given.")
+                raise _refused(f"{place}.{name}", f" takes at most {MAX_LIST} conditions; {len(parts)} were given.")
             parsed = tuple(_parse(part, f"{place}.{name}[{at}]", depth + 1, remaining) for at, part in enumerate(parts))
             return AllOf(parsed) if name == "all" else AnyOf(parsed)
         case _ if names == {"not"}:
@@ -106,30 +104,30 @@ def _parse(data: object, place: str, depth: int, remaining: list[int]) -> Predic
         case _ if names in ({"field", "op", "value"}, {"field"}):
             remaining[0] -= 1
             if remaining[0] < 0:
-                raise _tree_refused(f"{place}: a condition may have at most {MAX_COMPARISONS} comparisons.")
+                raise _refused(place, f": a condition may have at most {MAX_COMPARISONS} comparisons.")
             if names == {"field"}:
                 return _named_field(data["field"], f"{place}.field")
             return _comparison(data["field"], data["op"], data["value"], place)
-    raise _tree_refused(
-        f"{place} must have exactly one of all, any, not, or exactly field, op and value; "
-        f"it has {', '.join(sorted(name[:50] for name in names)[:10]) or 'nothing'}."
+    raise _refused(
+        place,
+        " must have exactly one of all, any, not, or exactly field, op and value; "
+        f"it has {', '.join(sorted(name[:50] for name in names)[:10]) or 'nothing'}.",
     )
 
 
 def _named_field(data: object, place: str) -> Comparison:
     """Return the comparison of one field of a topic: ``{name, op, value}``, without a value for ``has``."""
     if not isinstance(data, dict) or not isinstance(data.get("name"), str) or not data["name"]:
-        raise _tree_refused(f"{place} must be an object with the name of a field, op and value.")
+        raise _refused(place, " must be an object with the name of a field, op and value.")
     op = data.get("op")
     if op not in NAMED_FIELD_OPERATORS:
-        raise ValueRefused(
-            f"{place}.op: a named field cannot be compared with {_shown(op)}; use one of "
-            f"{', '.join(NAMED_FIELD_OPERATORS)}.",
-            code=ProblemCode.UNKNOWN_OPERATOR,
+        raise _refused(
+            f"{place}.op",
+            f": a named field cannot be compared with {_shown(op)}; use one of {', '.join(NAMED_FIELD_OPERATORS)}.",
         )
     wanted = {"name", "op"} if op == "has" else {"name", "op", "value"}
     if set(data) != wanted:
-        raise _tree_refused(f"{place} must have exactly {', '.join(sorted(wanted))}.")
+        raise _refused(place, f" must have exactly {', '.join(sorted(wanted))}.")
     with _at(f"{place}.value"):
         name = _text(data["name"])
         if op == "has":
@@ -139,16 +137,12 @@ def _named_field(data: object, place: str) -> Comparison:
 
 def _comparison(field: object, op: object, value: object, place: str) -> Comparison:
     if not isinstance(field, str) or field not in FIELDS:
-        raise ValueRefused(
-            f"{place}.field: the field {_shown(field)} does not exist; fields are {', '.join(FIELDS)}.",
-            code=ProblemCode.UNKNOWN_CONDITION_FIELD,
-        )
+        raise _refused(f"{place}.field", f": the field {_shown(field)} does not exist; fields are {', '.join(FIELDS)}.")
     kind = FIELDS[field]
     sign = ORDER_NAMES.get(op, op) if isinstance(op, str) else None
     if sign not in OPERATORS[kind]:
-        raise ValueRefused(
-            f"{place}.op: {_shown(op)} does not apply to {field}; use one of {', '.join(OPERATORS[kind])}.",
-            code=ProblemCode.UNKNOWN_OPERATOR,
+        raise _refused(
+            f"{place}.op", f": {_shown(op)} does not apply to {field}; use one of {', '.join(OPERATORS[kind])}."
         )
     with _at(f"{place}.value"):
         return Comparison(field, sign, _value(kind, sign, value))
@@ -160,7 +154,7 @@ def _at(place: str) -> Iterator[None]:
     try:
         yield
     except ValueRefused as problem:
-        raise ValueRefused(f"{place}: {problem.sentence}", code=problem.code) from None
+        raise ValueRefused(f"{place}: {problem.sentence}", code=problem.code, member=place) from None
 
 
 def _value(kind: FieldType, op: str, value: object) -> Value:
@@ -243,12 +237,13 @@ def _text(value: object) -> str:
     return value
 
 
-def _tree_refused(sentence: str) -> ValueRefused:
-    return ValueRefused(sentence, code=ProblemCode.INVALID_CONDITION)
+def _refused(place: str, sentence: str) -> ValueRefused:
+    """Return the problem of a condition at ``place``, which begins the sentence."""
+    return ValueRefused(f"{place}{sentence}", code=ProblemCode.INVALID_RULE, member=place)
 
 
 def _value_refused(sentence: str) -> ValueRefused:
-    return ValueRefused(sentence, code=ProblemCode.INVALID_CONDITION_VALUE)
+    return ValueRefused(sentence, code=ProblemCode.INVALID_RULE)
 
 
 def _shown(value: object) -> str:

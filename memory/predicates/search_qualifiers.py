@@ -30,7 +30,7 @@ def qualifier_read(name: str, value: str) -> Predicate:
 
 
 def _refused(sentence: str) -> ValueRefused:
-    return ValueRefused(sentence, code=ProblemCode.INVALID_LOOKUP_VALUE)
+    return ValueRefused(sentence, code=ProblemCode.INVALID_LOOKUP)
 
 
 def _plain(name: str, value: str) -> str:

@@ -110,14 +110,9 @@ def _qualifier(typed: str, value: str, start: int, colon: int, end: int) -> Pred
     if name not in EXAMPLES:
         hint = nearest_hint(name, EXAMPLES, noun="qualifiers")
         sentence = f'"{typed}:" is not a qualifier; {hint}. To search for this text, put it in quotes.'
-        raise SearchFlaw(sentence, start, colon, code=ProblemCode.UNKNOWN_LOOKUP_QUALIFIER)
+        raise SearchFlaw(sentence, start, colon)
     if not value:
-        raise SearchFlaw(
-            f"{name}: needs a value right after it, such as {EXAMPLES[name]}.",
-            start,
-            colon,
-            code=ProblemCode.INVALID_LOOKUP_VALUE,
-        )
+        raise SearchFlaw(f"{name}: needs a value right after it, such as {EXAMPLES[name]}.", start, colon)
     try:
         return qualifier_read(name, value)
     except ValueRefused as problem:

@@ -62,7 +62,11 @@ def created_conditions(after: dt.datetime | None, before: dt.datetime | None) ->
     """Return SQL conditions on ``t``, a row of Topic: created at ``%(created_after)s`` or later, and before
     ``%(created_before)s``. None is no condition. Raises ``ValueRefused`` if no time meets both."""
     if after is not None and before is not None and after >= before:
-        raise ValueRefused("`created_before` must be later than `created_after`.", code=ProblemCode.INVALID_PERIOD)
+        raise ValueRefused(
+            "`created_before` must be later than `created_after`.",
+            code=ProblemCode.INVALID_PERIOD,
+            member="created_before",
+        )
     conditions = []
     if after is not None:
         conditions.append("t.created_at >= %(created_after)s::timestamptz")

@@ -9,7 +9,6 @@ from typing import Any
 from memory.access.principal import Principal
 from memory.core.cursors import cursor_as_number, cursor_make, cursor_parse, cursor_time
 from memory.core.errors import NotVisible, ValueRefused
-from memory.core.problem_codes import ProblemCode
 from memory.models import Rung
 from memory.models.formulas_sql import rung_label_sql, salience_now_sql, scope_of_sql
 from memory.models.labels import label_sql
@@ -89,7 +88,7 @@ def topic_get(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) ->
     """Return one topic on any rung, also if it is released or merged. One query. Raises ``NotVisible``."""
     rows: list[TopicRow] = dicts_read(f"{_TOPIC_SQL} WHERE t.id = %(id)s", {"id": topic_id, "now": now})
     if not rows or not principal.sees(rows[0]["scope"]):
-        raise NotVisible(f"Memory {topic_id} does not exist.", code=ProblemCode.TOPIC_NOT_FOUND)
+        raise NotVisible(f"Memory {topic_id} does not exist.")
     return rows[0]
 
 
@@ -168,7 +167,7 @@ def field_history(
     """Return all revisions of a field, newest first. Two queries. Raises ``NotVisible`` if there is no such topic or
     field, ``ValueRefused`` for an invalid cursor."""
     topic_get(topic_id, principal=principal, now=now)
-    missing = NotVisible(f"Memory {topic_id} has no field {name!r}.", code=ProblemCode.FIELD_NOT_FOUND)
+    missing = NotVisible(f"Memory {topic_id} has no field {name!r}.")
     if "\x00" in name:
         # PostgreSQL refuses NUL in a parameter, and no name contains it.
         raise missing
@@ -199,7 +198,7 @@ def _conditions(filters: TopicListFilter) -> tuple[list[str], dict[str, Any]]:
     if filters.rung is not None and filters.rung not in (*Rung.labels, "any"):
         raise ValueRefused(
             f"Stage {filters.rung!r} does not exist. Use one of {', '.join(Rung.labels)}, or any for all of them.",
-            code=ProblemCode.UNKNOWN_CHOICE,
+            member="rung",
         )
     predicate = predicate_from_fields(
         scope=filters.scope,

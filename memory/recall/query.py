@@ -51,7 +51,7 @@ def query_answer(request: QueryRequest, *, principal: Principal, now: dt.datetim
     outside the caller's, ``ValueRefused`` for a malformed scope, an empty period and ``asked_at`` in the future,
     ``EmbeddingFailed``."""
     if request.asked_at is not None and request.asked_at > now + CLOCKS_DIFFER:
-        raise ValueRefused("`asked_at` must not be in the future.", code=ProblemCode.INVALID_PERIOD)
+        raise ValueRefused("`asked_at` must not be in the future.", code=ProblemCode.INVALID_PERIOD, member="asked_at")
     scope = principal.scope_chosen(request.scope)
     answer = Answer({"query": request.q, "candidates": [], "summary_text": ""})
     started = time.perf_counter()

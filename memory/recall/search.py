@@ -187,9 +187,7 @@ def search_read(text: str, *, principal: Principal, part: str = "") -> TopicSear
     if principal.scope != "/":
         tree = all_of(tree, Comparison("scope", "within", principal.scope))
     if part not in ("", *STATES):
-        raise ValueRefused(
-            f"Part {part[:30]!r} does not exist. Use one of {', '.join(STATES)}.", code=ProblemCode.UNKNOWN_CHOICE
-        )
+        raise ValueRefused(f"Part {part[:30]!r} does not exist. Use one of {', '.join(STATES)}.")
     states = tuple(state for state in states_of(tree) if part in ("", state))
     blank: frozenset[str] = frozenset()
     if texts := texts_of(tree):
@@ -210,13 +208,14 @@ def search_run(
     ``EmbeddingFailed``."""
     if sort not in ("", BEST, *SORTS):
         raise ValueRefused(
-            f"Order {sort[:30]!r} does not exist. Use one of {', '.join((BEST, *SORTS))}.",
-            code=ProblemCode.UNKNOWN_CHOICE,
+            f"Order {sort[:30]!r} does not exist. Use one of {', '.join((BEST, *SORTS))}.", member="sort"
         )
     ranked = bool(search.question) and sort in ("", BEST)
     if cursor is not None and (ranked or len(search.states) > 1):
         raise ValueRefused(
-            "A cursor requires a list of one part. Start again without a cursor.", code=ProblemCode.INVALID_CURSOR
+            "A cursor requires a list of one part. Start again without a cursor.",
+            code=ProblemCode.INVALID_CURSOR,
+            member="cursor",
         )
     scores: dict[uuid.UUID, Ranked] = {}
     sections = []
@@ -258,7 +257,9 @@ def search_page(
         cursor_sort, now, at, last = cursor_parse(cursor, str, cursor_time, read, uuid.UUID)
         if cursor_sort != sort:
             raise ValueRefused(
-                "This cursor belongs to another order. Start again without a cursor.", code=ProblemCode.INVALID_CURSOR
+                "This cursor belongs to another order. Start again without a cursor.",
+                code=ProblemCode.INVALID_CURSOR,
+                member="cursor",
             )
         after = f"AND ({key}, t.id) {'<' if direction == 'DESC' else '>'} (%(at)s::{kind}, %(last)s::uuid)"
         place = {"at": at, "last": last}

@@ -15,7 +15,6 @@ from django.db import DatabaseError, connection, transaction
 from psycopg import sql
 
 from memory.core.errors import Conflict, NotVisible
-from memory.core.problem_codes import ProblemCode
 from memory.stores.current import SCHEMA_PREFIX, store_schema, store_use
 from memory.stores.models import Store
 
@@ -160,10 +159,7 @@ def node_find(name: str) -> Node:
 def _nodes() -> list[Node]:
     """Return the nodes that may hold stores. The node with the fewest tables comes first."""
     if not cluster_is():
-        raise Conflict(
-            "Stores have nodes only where the database is the coordinator of a Citus cluster.",
-            code=ProblemCode.NO_CLUSTER,
-        )
+        raise Conflict("Stores have nodes only where the database is the coordinator of a Citus cluster.")
     return [Node(*row) for row in _rows(_NODES_SQL)]
 
 
@@ -171,7 +167,7 @@ def _named(nodes: Sequence[Node], name: str) -> Node:
     for node in nodes:
         if name in (node.host, str(node)):
             return node
-    raise NotVisible(f"The cluster has no node {name}.", code=ProblemCode.NODE_NOT_FOUND)
+    raise NotVisible(f"The cluster has no node {name}.")
 
 
 def move_plan(name: str, to: str | None) -> tuple[Node, Node]:
@@ -185,22 +181,18 @@ def move_plan(name: str, to: str | None) -> tuple[Node, Node]:
     schema = store_schema(name)
     here = stores_nodes().get(name, [])
     if len(here) != 1:
-        raise Conflict(f"The store {name} is not placed on one node.", code=ProblemCode.STORE_NOT_MOVABLE)
+        raise Conflict(f"The store {name} is not placed on one node.")
     target = next((each for each in nodes if each != here[0]), None) if to is None else _named(nodes, to)
     if target is None:
-        raise NotVisible("The cluster has no node beside the present one.", code=ProblemCode.NODE_NOT_FOUND)
+        raise NotVisible("The cluster has no node beside the present one.")
     if target == here[0]:
-        raise Conflict(f"The store {name} is on {target} already.", code=ProblemCode.STORE_NOT_MOVABLE)
+        raise Conflict(f"The store {name} is on {target} already.")
     if _row(_OWNERS_SQL, [schema])[0]:
-        raise Conflict(
-            f"Tables of the store {name} have another owner than their schema. Make it the owner first.",
-            code=ProblemCode.STORE_NOT_MOVABLE,
-        )
+        raise Conflict(f"Tables of the store {name} have another owner than their schema. Make it the owner first.")
     if slots := _slots_left():
         raise Conflict(
             f"Another move is running, or has left replication slots on {', '.join(slots)}. "
-            f"Wait for it, or run `{_CLEAN_SQL}` there.",
-            code=ProblemCode.STORE_NOT_MOVABLE,
+            f"Wait for it, or run `{_CLEAN_SQL}` there."
         )
     return here[0], target
 
@@ -229,9 +221,7 @@ def schema_move(
         with store_use(None), connection.cursor() as cursor:
             cursor.execute(_CLEAN_SQL)
         reason = (str(problem).strip().splitlines() or ["unknown"])[0]
-        raise Conflict(
-            f"The store {name} was not moved and stays where it was: {reason}", code=ProblemCode.STORE_NOT_MOVED
-        ) from problem
+        raise Conflict(f"The store {name} was not moved and stays where it was: {reason}") from problem
     schema = store_schema(name)
     tables = _rows(_TABLES_SQL, [schema])
     with store_use(None), connection.cursor() as cursor:

@@ -46,7 +46,7 @@ _known: dict[str, Door] = {}
 
 def store_unknown(name: str) -> NotVisible:
     """Return the problem of a store that does not exist or that the caller may not use."""
-    return NotVisible(f"There is no store {name}.", code=ProblemCode.STORE_NOT_FOUND)
+    return NotVisible(f"There is no store {name}.")
 
 
 def key_note(*secret_hashes: str, installation: bool = False) -> None:
@@ -56,7 +56,7 @@ def key_note(*secret_hashes: str, installation: bool = False) -> None:
     with connection.cursor() as cursor:
         cursor.execute(_NOTE_SQL, [list(secret_hashes), name, installation])
         if cursor.rowcount < len(secret_hashes):
-            raise Conflict("Another store has this key.", code=ProblemCode.KEY_ALREADY_MADE)
+            raise Conflict("Another store has this key.", code=ProblemCode.ALREADY_EXISTS)
     for each in secret_hashes:
         _remember(each, Door(name, installation))
 

@@ -86,7 +86,7 @@ def import_check(
             report = foreign.check(path, scope=where, principal=principal, now=now, progress=progress)
         if file_digest(path) != digest:
             raise RequestRefused(
-                f"{path.name} was changed while it was read. Import it again.", code=ProblemCode.FILE_CHANGED
+                f"{path.name} was changed while it was read. Import it again.", code=ProblemCode.CHANGED_MEANWHILE
             )
     report.digest, report.size = digest, size
     return report
@@ -99,7 +99,7 @@ def file_reading(path: Path) -> Iterator[None]:
         yield
     except OSError as problem:
         raise RequestRefused(
-            f"{path.name} cannot be read: {problem.strerror}.", code=ProblemCode.FILE_UNREADABLE
+            f"{path.name} cannot be read: {problem.strerror}.", code=ProblemCode.INVALID_FILE
         ) from problem
 
 
@@ -109,9 +109,7 @@ def importer_of(name: str) -> Importer | None:
     if name == FORMAT:
         return None
     if name not in IMPORTERS:
-        raise ValueRefused(
-            f"Unknown source {name!r}; sources are {', '.join((FORMAT, *IMPORTERS))}.", code=ProblemCode.UNKNOWN_CHOICE
-        )
+        raise ValueRefused(f"Unknown source {name!r}; sources are {', '.join((FORMAT, *IMPORTERS))}.", member="source")
     return IMPORTERS[name]
 
 
@@ -191,10 +189,7 @@ class Checker:
         if self._place[0] < 0 and kind != FORMAT:
             raise LineProblem('This is not an export of MemState, which begins with {"type":"memstate".')
         if kind not in _LINES:
-            raise LineProblem(
-                f"Unknown kind of line {kind!r}; was the file written by a newer MemState?",
-                code=ProblemCode.NEWER_FORMAT,
-            )
+            raise LineProblem(f"Unknown kind of line {kind!r}; was the file written by a newer MemState?")
         if kind != "history" and self._missing:
             raise LineProblem(f"Revisions of the field {next(iter(self._missing))!r} of the memory before are missing.")
         parsed = line_parse(_LINES[kind], line)
@@ -235,8 +230,7 @@ class Checker:
         if not self._principal.sees(scope):
             raise LineProblem(
                 f"This line is in {scope}; you may write in {self._principal.scope} only. Import an export of that "
-                f"scope (manage.py export --scope {self._principal.scope}), or ask an operator of {scope}.",
-                code=ProblemCode.LINE_OUTSIDE_SCOPE,
+                f"scope (manage.py export --scope {self._principal.scope}), or ask an operator of {scope}."
             )
 
 

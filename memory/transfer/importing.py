@@ -53,7 +53,7 @@ def import_start(
     else:
         report = import_check(path, principal=principal, now=now, source=source, scope=scope, progress=progress)
     if report.problems:
-        raise ValueRefused("\n".join(report.problems), code=ProblemCode.IMPORT_REFUSED)
+        raise ValueRefused("\n".join(report.problems), code=ProblemCode.INVALID_FILE)
     _checked(job, report)
     work_pending()
     with transaction.atomic():
@@ -101,13 +101,10 @@ def import_confirm(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime,
     with transaction.atomic():
         job = job_lock(ImportJob, job_id)
         if job.status != Status.WAITING:
-            raise Conflict(
-                f"This import is {job.get_status_display().lower()}; it is not waiting for confirmation.",
-                code=ProblemCode.WRONG_STATUS,
-            )
+            raise Conflict(f"This import is {job.get_status_display().lower()}; it is not waiting for confirmation.")
         lock_wait(Lock.BEGIN_IMPORT)
         if _running_import(job) is not None:
-            raise Conflict(_RUNNING_ALREADY, code=ProblemCode.IMPORT_AT_WORK)
+            raise Conflict(_RUNNING_ALREADY, code=ProblemCode.BUSY)
         job.actor, job.identity, job.role = principal.actor, principal.identity, principal.role
         _begin(job, now=now, enqueue=enqueue)
     return job
@@ -141,10 +138,7 @@ def _target_scope(source: str, scope: str | None, principal: Principal) -> str:
     """Return the target scope for a file of another system, or "" for an export, whose lines contain their scopes."""
     if importer_of(source) is None:
         if scope is not None and principal.scope_chosen(scope) != principal.scope:
-            raise RequestRefused(
-                "An export of MemState names its scopes itself. Leave out the scope.",
-                code=ProblemCode.CONTRADICTORY_REQUEST,
-            )
+            raise RequestRefused("An export of MemState names its scopes itself. Leave out the scope.", member="scope")
         return ""
     return principal.scope_chosen(scope)
 
@@ -165,7 +159,7 @@ def _running_import(job: ImportJob) -> ImportJob | None:
     same = ImportJob.objects.filter(digest=job.digest, source=job.source, scope=job.scope, status=Status.WORKING)
     found = same.first()
     if found is not None and found.principal_scope != job.principal_scope:
-        raise Conflict(_RUNNING_ALREADY, code=ProblemCode.IMPORT_AT_WORK)
+        raise Conflict(_RUNNING_ALREADY, code=ProblemCode.BUSY)
     return found
 
 

@@ -30,7 +30,7 @@ _SENTENCES = {"missing": "is missing", "extra_forbidden": "is not known; was the
 class LineProblem(ValueRefused):
     """A line is not valid in an export, or the caller may not import it."""
 
-    code = ProblemCode.LINE_DAMAGED
+    code = ProblemCode.INVALID_FILE
 
 
 class Header(BaseModel):

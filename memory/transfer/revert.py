@@ -9,7 +9,6 @@ from django.db.models.lookups import GreaterThan
 
 from memory.access.principal import Principal
 from memory.core.errors import Conflict
-from memory.core.problem_codes import ProblemCode
 from memory.forgetting.manual_actions import MAX_PLANNED, MoveResult, topics_plan
 from memory.jobs.resumable import job_get
 from memory.models import ForgetRun, ImportedTopic, ImportJob
@@ -26,8 +25,7 @@ def import_undo_plan(job_id: uuid.UUID, *, principal: Principal, now: dt.datetim
     job = job_get(ImportJob, job_id, principal=principal)
     if job.status in job.UNFINISHED or job.finished_at is None:
         raise Conflict(
-            f"This import is {job.get_status_display().lower()}. Its memories can be released when it is finished.",
-            code=ProblemCode.WRONG_STATUS,
+            f"This import is {job.get_status_display().lower()}. Its memories can be released when it is finished."
         )
     changed = GreaterThan(F("topic__updated_at"), job.finished_at)
     topics = ImportedTopic.objects.filter(_IN_USE, job=job).order_by(changed, "topic_id")

@@ -110,11 +110,11 @@ def test_a_restored_topic_has_the_salience_it_had_if_that_is_more(agent: Caller,
 def test_what_does_not_fit_the_state_is_a_conflict(agent: Caller, operator: Caller):
     topic_id = agent.remember("Tea")
     answer = operator.post(f"/v1/topics/{topic_id}/restore")
-    assert (answer.status, answer.code) == (409, "wrong-standing")
+    assert (answer.status, answer.code) == (409, "conflict")
     archive(operator, topic_id)
     before = store_rows()
     answer = operator.post(f"/v1/topics/{topic_id}/archive")
-    assert (answer.status, answer.code) == (409, "wrong-standing")
+    assert (answer.status, answer.code) == (409, "conflict")
     assert store_rows() == before
 
 

@@ -76,12 +76,12 @@ def test_an_item_may_not_name_a_topic_of_a_later_one(agent: Caller):
 
 
 BAD: list[tuple[Any, int, str]] = [
-    (new("Bad", fields=[{"name": "n", "value": "four", "field_type": "int"}]), 422, "invalid-field-value"),
+    (new("Bad", fields=[{"name": "n", "value": "four", "field_type": "int"}]), 422, "invalid-member"),
     (new("Bad", salience=11), 422, "invalid-member"),
-    (new("Bad", topic_id="x"), 422, "invalid-id"),
+    (new("Bad", topic_id="x"), 422, "invalid-member"),
     ({"placement": "elsewhere"}, 422, "invalid-member"),
     ({"placement": "extend_topic"}, 400, "missing-member"),
-    ({"placement": "extend_topic", "topic_id": str(uuid.UUID(int=7))}, 400, "topic-not-found"),
+    ({"placement": "extend_topic", "topic_id": str(uuid.UUID(int=7))}, 400, "not-found"),
     (new("Bad", created_at="2020-01-01T00:00:00Z"), 403, "role-too-low"),
     (new("Bad", scope="/a b"), 422, "invalid-scope"),
     (new("x" * 1001), 422, "invalid-member"),
@@ -142,8 +142,8 @@ def test_a_line_that_is_no_json_is_refused_by_itself(agent: Caller):
     assert [code_of(result) for result in reply["results"] if result["status"] != 200] == [
         "invalid-json",
         "invalid-json",
-        "invalid-character",
-        "json-too-deep",
+        "invalid-member",
+        "invalid-json",
     ]
     assert (reply["accepted"], reply["refused"]) == (2, 4)
 
@@ -153,7 +153,7 @@ def test_a_thousand_items_are_accepted_and_one_more_is_refused(agent: Caller):
     before = store_rows()
     answer = agent.post("/v1/ingest/batch", [*items, new("One too many")])
     assert answer.status == 422
-    assert answer.code == "batch-too-large"
+    assert answer.code == "too-large"
     assert store_rows() == before
     assert batch(agent, items)["accepted"] == 1000
     assert Topic.objects.count() == 1000
@@ -163,7 +163,7 @@ def test_a_thousand_items_are_accepted_and_one_more_is_refused(agent: Caller):
 def test_what_is_no_list_is_no_batch(agent: Caller, body: Any):
     answer = agent.post("/v1/ingest/batch", body)
     assert answer.status == 400
-    assert answer.code == "not-a-batch"
+    assert answer.code == "invalid-body"
 
 
 def test_a_batch_over_many_scopes_leaves_word_for_the_reasoner_in_each(agent: Caller):

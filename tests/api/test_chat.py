@@ -35,8 +35,8 @@ def user(text: str) -> dict[str, str]:
         ({"messages": [user("x")] * 1001}, 422, "messages"),
         ({"messages": [{"role": "tool", "content": "x"}]}, 422, "messages.0.role"),
         ({"messages": [{"role": "user", "content": None}]}, 422, "messages.0.content"),
-        ({"messages": [user("   ")]}, 422, "empty-text"),
-        ({"messages": [user("x"), {"role": "assistant", "content": "y"}]}, 400, "last-message-not-of-user"),
+        ({"messages": [user("   ")]}, 422, "missing-member"),
+        ({"messages": [user("x"), {"role": "assistant", "content": "y"}]}, 400, "conflict"),
         ({"messages": [user("x")], "intent_turns": 0}, 422, "intent_turns"),
         ({"messages": [user("x")], "intent_turns": 65}, 422, "intent_turns"),
         ({"messages": [user("x")], "max_tool_rounds": 0}, 422, "max_tool_rounds"),
@@ -45,8 +45,8 @@ def user(text: str) -> dict[str, str]:
         ({"messages": [user("x")], "model": ""}, 422, "model"),
         ({"messages": [user("x")], "conversation_id": "7"}, 422, "conversation_id"),
         ({"messages": [user("x")], "scope": "//a b/.."}, 422, "invalid-scope"),
-        ({"messages": [user("x" * 60_001)], "intent_override": "query"}, 422, "text-too-long"),
-        ({"messages": [user("x" * 60_001)], "study": False}, 422, "text-too-long"),
+        ({"messages": [user("x" * 60_001)], "intent_override": "query"}, 422, "too-large"),
+        ({"messages": [user("x" * 60_001)], "study": False}, 422, "too-large"),
     ],
 )
 def test_what_is_wrong_is_refused_before_anybody_is_asked(
@@ -96,7 +96,7 @@ def test_a_text_that_turns_out_to_be_a_question_is_too_long_to_be_answered(agent
     model.answers({"intent": "query"})
     answer = say(agent, LONG * 6)
     assert answer.status == 422
-    assert answer.code == "text-too-long"
+    assert answer.code == "too-large"
     assert ConversationTurn.objects.get().ended == "failed"
 
 
@@ -106,7 +106,7 @@ def test_there_is_room_for_so_many_messages_at_once(agent: Caller, model: Model,
     with running.turn_slot():
         answer = say(agent, "x", intent_override="query")
         assert (answer.status, answer.headers["retry-after"]) == (503, "5")
-        assert answer.code == "too-many-conversations"
+        assert answer.code == "too-many-requests"
         assert not Conversation.objects.exists()
     assert ask(agent, "x")["reply"] == "Yes."
 

@@ -22,4 +22,4 @@ def test_both_values_are_accepted_and_the_primary_answers(cast: Cast, wanted: st
 @pytest.mark.django_db
 def test_another_value_is_refused(cast: Cast) -> None:
     answer = cast.reader.get("/v1/topics", headers={HEADER: "soon"})
-    assert (answer.status, answer.code) == (422, ProblemCode.UNKNOWN_CHOICE)
+    assert (answer.status, answer.code) == (422, ProblemCode.INVALID_MEMBER)

@@ -100,7 +100,7 @@ def test_each_sees_its_own_and_operators_see_those_of_their_scope(cast: Cast, mo
     assert cast.stranger.get("/v1/chat").ok() == {"items": [], "next": None}
     for other in (cast.agent, cast.stranger, cast.reader):
         answer = other.get(f"/v1/chat/{mine['alice'][0]}")
-        assert (answer.status, answer.code) == (404, "conversation-not-found")
+        assert (answer.status, answer.code) == (404, "not-found")
     assert cast.operator.get(f"/v1/chat/{mine['alice'][0]}").ok()["items"][0]["message"] == "alice 0"
     assert cast.alice.get(f"/v1/chat/{uuid.uuid4()}").status == 404
 

@@ -15,7 +15,7 @@ def problem(answer: Answer, status: int) -> str:
     assert answer.status == status
     assert answer.content_type == "application/problem+json"
     document = answer.json
-    assert set(document) == {"type", "title", "status", "detail"}
+    assert set(document) - {"member"} == {"type", "title", "status", "detail"}
     assert document["status"] == status
     assert document["title"][0].isupper()
     assert answer.detail.endswith(".")
@@ -82,7 +82,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, problem: Exception, cause: Exceptio
     [
         (EmbeddingFailed("The endpoint does not answer."), None, 503, "embedder-unavailable"),
         (OperationalError("no"), None, 503, "database-unavailable"),
-        (OperationalError("no"), LockNotAvailable(), 503, "database-busy"),
+        (OperationalError("no"), LockNotAvailable(), 503, "busy"),
         (OperationalError("no"), QueryCanceled(), 503, "database-slow"),
         (OperationalError("no"), DiskFull(), 503, "disk-full"),
         (RuntimeError("secret details"), None, 500, "internal-error"),
@@ -137,5 +137,40 @@ def test_many_mistakes_are_reported_together_but_not_all(agent: Caller):
     body = {"placement": "new_topic", "fields": [{"name": ""} for _ in range(9)]}
     answer = agent.post("/v1/ingest", body)
     assert problem(answer, 422) == "invalid-member"
-    assert answer.about == {"invalid-member", *(f"fields.{place}.name" for place in range(5))}
+    assert answer.about == {"invalid-member", "fields.0.name"}
+    assert "fields.4.name" in answer.detail
+    assert "fields.5.name" not in answer.detail
     assert "4 more" in answer.detail
+
+
+RULE = {"name": "a", "action": "archive", "condition": {"field": "kind", "op": "is", "value": "tool"}}
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "member"),
+    [
+        ({"values": {"forget_salience_threshold": "high"}}, "invalid-policy", "forget_salience_threshold"),
+        ({"values": {"theta_sumary": 1}}, "invalid-policy", "theta_sumary"),
+        ({"values": {"cron": "61 * * * *"}}, "invalid-policy", "cron"),
+        ({"values": {}, "preset": "nothing"}, "invalid-policy", "preset"),
+        ({"values": {}, "rules": [RULE, {**RULE, "action": "burn"}]}, "invalid-rule", "rules[1].action"),
+        ({"values": {}, "rules": [RULE, RULE]}, "invalid-rule", "rules[1].name"),
+        (
+            {"values": {}, "rules": [{**RULE, "condition": {"any": [RULE["condition"], {"field": "kin"}]}}]},
+            "invalid-rule",
+            "rules[0].condition.any[1].field",
+        ),
+        ({"values": {}, "reason": 7}, "invalid-member", "reason"),
+    ],
+)
+def test_a_refused_policy_names_the_member(operator: Caller, body: dict[str, Any], code: str, member: str):
+    before = store_rows()
+    answer = operator.request("PUT", "/v1/policies/", {"reason": "a test", **body})
+    assert problem(answer, 422) == code
+    assert answer.json["member"] == member
+    assert store_rows() == before
+
+
+def test_a_refused_item_of_a_batch_names_the_member(agent: Caller):
+    reply = agent.post("/v1/ingest/batch", [NEW, {**NEW, "pinned": "perhaps"}]).ok()
+    assert [item.get("member") for item in reply["results"]] == [None, "pinned"]

@@ -39,7 +39,7 @@ def test_the_schema_names_no_type_for_a_value_without_one():
 def test_a_value_that_does_not_fit_changes_nothing(agent: Caller, machine: str):
     before = store_rows()
     answer = version(agent, machine, "many")
-    assert (answer.status, answer.code) == (422, "invalid-field-value")
+    assert (answer.status, answer.code) == (422, "invalid-member")
     assert store_rows() == before
 
 
@@ -61,7 +61,7 @@ def test_within_a_batch_each_item_sees_the_type_before_it(agent: Caller, machine
 def test_a_new_field_without_a_type_takes_text_alone(agent: Caller, machine: str):
     fields = [{"name": "disks", "value": 4}]
     answer = agent.post("/v1/ingest", {"placement": "extend_topic", "topic_id": machine, "fields": fields})
-    assert (answer.status, answer.code) == (422, "invalid-field-value")
+    assert (answer.status, answer.code) == (422, "invalid-member")
 
 
 def test_a_foreign_topic_answers_like_an_unknown_one(alice: Caller, machine: str):

@@ -67,7 +67,7 @@ def test_fields_are_emptied_and_keep_their_history(agent: Caller):
     history = agent.get(f"/v1/topics/{topic}/fields/color/history").ok()["items"]
     assert [each["value"] for each in history] == ["", "red"]
     unknown = agent.post("/v1/ingest", {**emptied, "empty_fields": ["size", "colour"]})
-    assert (unknown.status, unknown.code) == (422, "field-not-found")
+    assert (unknown.status, unknown.code) == (422, "not-found")
     both = agent.post("/v1/ingest", {**emptied, "fields": [{"name": "size", "value": "1"}], "empty_fields": ["size"]})
     assert (both.status, both.code) == (400, "contradictory-request")
     for placement in ("new_topic", "version_field"):

@@ -196,7 +196,7 @@ def test_an_edit_can_change_all_members_at_once(agent: Caller, operator: Caller)
     assert got["categories"] == ["x", "y"]
     assert got["salience"] == pytest.approx(5, rel=1e-3)
     refused = operator.patch(f"/v1/topics/{topic_id}", {"summary": " "})
-    assert (refused.status, refused.code) == (422, "empty-text")
+    assert (refused.status, refused.code) == (422, "missing-member")
     assert agent.topic(topic_id)["summary"] == "Only this"
 
 

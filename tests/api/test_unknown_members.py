@@ -84,7 +84,7 @@ def test_where_no_member_is_near_all_are_listed_or_the_right_route(
 
 def test_an_unknown_policy_value_is_like_none_of_them(operator: Caller):
     refused = operator.put("/v1/policies/", {"values": {"zzz": 1}, "reason": "x"})
-    assert (refused.status, refused.code) == (422, "unknown-policy-value")
+    assert (refused.status, refused.code) == (422, "invalid-policy")
     assert "nearest" not in refused.detail
 
 

@@ -159,7 +159,7 @@ def test_a_placement_on_a_stored_topic_needs_its_id(client: PublishedClient, mar
 def test_an_unknown_topic_is_refused(client: PublishedClient, placement: str, unknown: str):
     answer = client.ingest(placement, topic_id=unknown, fields=[field("city", "Rome")])
     assert answer.status == 400
-    assert answer.code == "topic-not-found"
+    assert answer.code == "not-found"
 
 
 def test_what_is_no_uuid_is_never_the_topic_of_zeros(client: PublishedClient):

@@ -160,7 +160,7 @@ def test_refusals_are_exceptions_with_the_servers_sentence(agent: Any, make_clie
     assert (not_found.value.status, not_found.value.title, not_found.value.type) == (
         404,
         "Not Found",
-        "urn:memstate:problem:topic-not-found",
+        "urn:memstate:problem:not-found",
     )
     with pytest.raises(Refused) as refused:
         agent.query("")

@@ -122,8 +122,8 @@ def test_the_runs_are_listed_newest_first(operator: Caller, faded: list[str], cl
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--undo", str(uuid.UUID(int=1))], "run-not-found"),
-        (["--approve", str(uuid.UUID(int=1))], "run-not-found"),
+        (["--undo", str(uuid.UUID(int=1))], "not-found"),
+        (["--approve", str(uuid.UUID(int=1))], "not-found"),
         (["--undo", "first"], "invalid UUID value: 'first'"),
         (["--event", "no_such"], "invalid choice: 'no_such'"),
         (["no path"], "invalid-scope"),
@@ -142,9 +142,9 @@ def test_what_makes_no_sense_is_reported_and_changes_nothing(
 def test_a_plan_on_another_policy_is_refused(operator: Caller, faded: list[str]):
     run_id = named(forget())
     policy_put(operator, preset="memstate", forget_salience_threshold=0.01)
-    with raises_code(CommandError, "run-outdated"):
+    with raises_code(CommandError, "changed-meanwhile"):
         forget("--apply-plan", run_id)
-    with raises_code(CommandError, "run-not-undoable"):
+    with raises_code(CommandError, "conflict"):
         forget("--undo", run_id)
     assert rungs(operator, *faded) == ["active"] * 3
 

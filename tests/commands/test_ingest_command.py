@@ -208,14 +208,14 @@ BAD_LINES = {
     "no placement": (b'{"title": "Tea"}', "missing-member"),
     "a value of another type": (
         b'{"placement": "new_topic", "fields": [{"name": "cups", "value": "many", "field_type": "int"}]}',
-        "invalid-field-value",
+        "invalid-member",
     ),
-    "a NUL": (b'{"placement": "new_topic", "title": "a\\u0000b"}', "invalid-character"),
-    "half a character": (b'{"placement": "new_topic", "title": "\\ud800"}', "invalid-character"),
-    "no number": (b'{"placement": "new_topic", "salience": NaN}', "number-not-finite"),
+    "a NUL": (b'{"placement": "new_topic", "title": "a\\u0000b"}', "invalid-member"),
+    "half a character": (b'{"placement": "new_topic", "title": "\\ud800"}', "invalid-member"),
+    "no number": (b'{"placement": "new_topic", "salience": NaN}', "invalid-member"),
     "an unknown topic": (
         b'{"placement": "extend_topic", "topic_id": "6f2b7c0e-4a51-5d83-9c1e-2f60b1d7a944"}',
-        "topic-not-found",
+        "not-found",
     ),
 }
 
@@ -318,7 +318,7 @@ def test_a_bad_scope_is_refused_before_anything_is_read(write: Write):
 @pytest.mark.django_db
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path):
     for path in (tmp_path / "nowhere.jsonl", tmp_path):
-        with raises_code(CommandError, "file-unreadable") as refused:
+        with raises_code(CommandError, "invalid-file") as refused:
             ingest(path)
         assert refused.value.returncode == 1
 

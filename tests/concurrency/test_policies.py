@@ -91,7 +91,7 @@ def test_of_many_editors_of_one_version_one_wins_and_the_others_are_reported(htt
     assert sum(isinstance(outcome, PolicyVersion) for outcome in outcomes) == 1
     conflicts = [outcome for outcome in outcomes if isinstance(outcome, Conflict)]
     assert len(conflicts) == 7
-    assert all(conflict.code == "policy-changed" for conflict in conflicts)
+    assert all(conflict.code == "changed-meanwhile" for conflict in conflicts)
     assert list(PolicyVersion.objects.values_list("number", flat=True).order_by("number")) == [1, 2]
 
 

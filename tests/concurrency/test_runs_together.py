@@ -204,7 +204,7 @@ def test_of_operators_who_run_at_once_the_others_are_reported_and_nothing_is_dou
         refused += [reply.code for reply in replies if reply.status == 409]
         assert_archived_once(ids, before)
     assert refused
-    assert set(refused) == {"run-at-work"}
+    assert set(refused) == {"busy"}
 
 
 def test_runs_in_scopes_beside_each_other_go_on_at_once_and_one_above_them_waits(http_cast: Cast) -> None:
@@ -230,7 +230,7 @@ def test_runs_in_scopes_beside_each_other_go_on_at_once_and_one_above_them_waits
 
     runs = [start("/a"), start("/b")]
     reply = http_cast.operator.post("/v1/runs", {"event": "manual", "dry_run": False})
-    assert (reply.status, reply.code) == (409, "run-at-work")
+    assert (reply.status, reply.code) == (409, "busy")
     assert at_once([lambda run=run: tasks.run_continue(str(run.pk)) for run in runs * 2]) == ["done"] * 4
     assert [ForgetRun.objects.get(pk=run.pk).applied for run in runs] == [30, 30]
 
@@ -272,7 +272,7 @@ def test_one_plan_is_applied_once_whoever_asks_for_it_at_once(http_cast: Cast) -
         plan = http_cast.operator.post("/v1/runs", {"event": "manual"}).ok()
         replies = at_once([lambda: http_cast.operator.post(f"/v1/runs/{plan['run_id']}/apply", {})] * 3)  # noqa: B023
         assert sorted(reply.status for reply in replies) == [200, 409, 409]
-        assert all(r.code == "wrong-status" for r in replies if r.status == 409)
+        assert all(r.code == "conflict" for r in replies if r.status == 409)
         assert_archived_once(ids, before)
     assert AuditEvent.objects.filter(action="run_applied").count() == 3
 
@@ -301,7 +301,7 @@ def test_approve_and_undo_at_once_leave_a_run_done_or_undone_and_nothing_between
         status = http_cast.operator.get(path).ok()["status"]
         seen[status] += 1
         if undone.status == 409:
-            assert undone.code == "run-not-undoable"
+            assert undone.code == "conflict"
             assert status == "done"
             assert_archived_once(ids, salience)
             http_cast.operator.post(f"{path}/undo", {}).ok()
@@ -322,7 +322,7 @@ def test_of_two_who_save_one_policy_at_once_one_is_reported_what_the_other_chang
     replies = at_once([partial(save, 0.3), partial(save, 0.4)])
     assert sorted(reply.status for reply in replies) == [200, 409]
     got = next(reply for reply in replies if reply.status == 409)
-    assert got.code == "policy-changed"
+    assert got.code == "changed-meanwhile"
     assert "theta_summary" in got.detail
     assert PolicyVersion.objects.count() == 2
 
@@ -366,7 +366,7 @@ def test_a_run_acts_by_the_policy_it_was_planned_with_and_says_so(http_cast: Cas
     verb = "apply" if way == "dry run" else "approve"
     reply = http_cast.operator.post(f"/v1/runs/{run['run_id']}/{verb}", {})
     assert reply.status == 409
-    assert reply.code == "run-outdated"
+    assert reply.code == "changed-meanwhile"
     assert set(rungs) == {0}
 
 

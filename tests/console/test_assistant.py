@@ -211,7 +211,7 @@ def test_a_message_at_work_is_watched_and_no_second_one_is_taken(op: Client, mod
     refused = client_part(op, conversation, "Another <b>one</b>")
     assert refused.status_code == 422
     assert refused.headers["HX-Retarget"] == "#say"
-    assert codes_of(refused) == ["assistant-at-work"]
+    assert codes_of(refused) == ["busy"]
     assert "Another &lt;b&gt;one&lt;/b&gt;" in refused.content.decode()
     ConversationTurn.objects.filter(place=2).update(ended="lost")
     done = op.get(f"{page}2/?seen=0", headers=HTMX)
@@ -244,11 +244,11 @@ def test_taking_back_shows_what_then_does_it_and_offers_the_way_back(op: Client,
     second = talk.new("Bob's job", role="cook")
     reply = op.post(f"{page}undo/", {"reason": "wrong Anna", "digest": stale})
     got = text_of(reply)
-    assert (reply.status_code, codes_of(reply)) == (409, ["preview-outdated"])
+    assert (reply.status_code, codes_of(reply)) == (409, ["changed-meanwhile"])
     assert "Undo 3 changes" in got
     turn = turn_begin(talk.row, message="x", model="small", now=timezone.now())
     reply = op.post(f"{page}undo/", {"reason": "wrong Anna", "digest": digest_of(op, page)})
-    assert (reply.status_code, codes_of(reply)) == (409, ["assistant-at-work"])
+    assert (reply.status_code, codes_of(reply)) == (409, ["busy"])
     assert "<textarea" not in reply.content.decode().partition("Confirm")[2]
     ConversationTurn.objects.filter(pk=turn.pk).update(ended="done")
     agent.ingest("version_field", topic_id=second, fields=[{"name": "role", "value": "chef"}])

@@ -200,7 +200,7 @@ def test_who_comes_second_is_reported_that_it_is_decided(op: Client, operator: C
     runs = ForgetRun.objects.count()
     for verb in ("merge", "keep", "supersede"):
         reply = op.post(f"/duplicates/{pair.pk}/{verb}/", {"reason": ""})
-        assert (reply.status_code, codes_of(reply)) == (409, ["pair-decided"]), verb
+        assert (reply.status_code, codes_of(reply)) == (409, ["conflict"]), verb
     assert ForgetRun.objects.count() == runs
 
 

@@ -107,7 +107,7 @@ def test_a_fact_that_was_erased_since_says_so(op: Client, operator: Caller) -> N
 
 
 @pytest.mark.parametrize(
-    ("content", "code"), [("", "required"), ("x" * 50_001, "text-too-long"), ("  \n ", "empty-text")]
+    ("content", "code"), [("", "required"), ("x" * 50_001, "too-large"), ("  \n ", "missing-member")]
 )
 def test_what_cannot_be_read_comes_back_with_the_reason(op: Client, content: str, code: str) -> None:
     for to in ("/extract/", "/extract/store/"):

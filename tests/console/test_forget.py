@@ -78,7 +78,7 @@ def test_a_list_by_a_name_offers_to_look_up_what_says_only_a_part_of_it(op: Clie
 
 def test_nothing_asked_is_refused_and_what_was_typed_stays(op: Client) -> None:
     reply = op.post("/forget/", {**ASKED, "reason": "because"})
-    assert (reply.status_code, codes_of(reply)) == (422, ["nothing-named"])
+    assert (reply.status_code, codes_of(reply)) == (422, ["missing-member"])
     assert 'value="because"' in body_of(reply)
     assert not ForgetListing.objects.exists()
 
@@ -86,10 +86,10 @@ def test_nothing_asked_is_refused_and_what_was_typed_stays(op: Client) -> None:
 @pytest.mark.parametrize(
     ("said", "code"),
     [
-        ({"older_than": "soon"}, "invalid-duration"),
+        ({"older_than": "soon"}, "invalid-member"),
         ({"scope": "no slash"}, "invalid-scope"),
         ({"verb": "shred", "query": "x"}, "invalid_choice"),
-        ({"verb": "purge", "query": "x"}, "reason-missing"),
+        ({"verb": "purge", "query": "x"}, "missing-member"),
         ({"query": "x" * 2001}, "max_length"),
     ],
 )
@@ -145,7 +145,7 @@ def test_a_purge_has_to_be_typed_and_leaves_a_receipt(op: Client, operator: Call
     for typed in ("", "purge", "1", "purge 2", "yes"):
         reply = op.post(page, {"typed": typed})
         assert reply.status_code == 422, typed
-        assert codes_of(reply) == ["wrong-confirmation" if typed else "required"]
+        assert codes_of(reply) == ["invalid-member" if typed else "required"]
         assert not gone(one)
     reply = op.post(page, {"typed": " Purge  1 "}, follow=True)
     said = text_of(reply)
@@ -178,7 +178,7 @@ def test_a_list_that_is_no_longer_true_is_not_done_and_can_be_made_anew(op: Clie
     assert reply.status_code == 409
     said = text_of(reply)
     assert "Nothing was released." in said
-    assert codes_of(reply) == ["list-outdated"]
+    assert codes_of(reply) == ["changed-meanwhile"]
     assert not released(one)
     assert "List again" in said
     fresh = op.post(f"{page}anew/").headers["Location"]

@@ -86,7 +86,7 @@ def test_a_form_that_is_sent_twice_makes_one_key(administrator: Client) -> None:
     again = administrator.post("/keys/new/", form)
 
     assert again.status_code == 409
-    assert codes_of(again) == ["key-already-made"]
+    assert codes_of(again) == ["already-exists"]
     assert 'id="secret"' not in again.content.decode()
     assert ApiKey.objects.count() == before + 1
     assert AuditEvent.objects.filter(action="key_created", scope="/user/mara").count() == 1
@@ -103,7 +103,7 @@ def test_what_makes_no_key_is_said_in_place_and_what_was_typed_is_kept(administr
         ({"last_day": "2020-01-01"}, "invalid-period"),
         ({"last_day": "9999-12-31"}, "invalid-period"),
         ({"once": "7"}, "invalid"),
-        ({"role": "operator", "may_forget": "on"}, "may-forget-needs-agent"),
+        ({"role": "operator", "may_forget": "on"}, "contradictory-request"),
     ):
         page = administrator.post("/keys/new/", form | wrong)
         assert page.status_code == 422, wrong

@@ -52,7 +52,7 @@ def test_a_target_is_added_and_its_secret_is_shown_once(administrator: Client) -
         assert target.salt not in page
     assert all(secret not in str(session.get_decoded()) for session in Session.objects.all())
     # Sent again, the form makes no second one.
-    assert codes_of(administrator.post(f"{PAGE}new/", form)) == ["target-already-added"]
+    assert codes_of(administrator.post(f"{PAGE}new/", form)) == ["already-exists"]
     assert NotificationTarget.objects.count() == 1
 
 
@@ -78,10 +78,10 @@ def test_a_target_is_changed_and_disabled_and_its_address_stays(administrator: C
 @pytest.mark.parametrize(
     ("other", "code"),
     [
-        ({"address": "https://10.0.0.1/"}, "private-address"),
-        ({"address": "http://example.org/"}, "invalid-target"),
-        ({"events": ["regret"], "regret_above": ""}, "invalid-target"),
-        ({"kind": "mail", "address": "mara@example.org"}, "mail-not-configured"),
+        ({"address": "https://10.0.0.1/"}, "invalid-member"),
+        ({"address": "http://example.org/"}, "invalid-member"),
+        ({"events": ["regret"], "regret_above": ""}, "invalid-member"),
+        ({"kind": "mail", "address": "mara@example.org"}, "conflict"),
         ({"reason": ""}, "required"),
     ],
 )
@@ -113,7 +113,7 @@ def test_a_message_that_was_given_up_is_sent_again(administrator: Client) -> Non
     administrator.post(f"{PAGE}new/", form_of(administrator))
     administrator.post(f"{PAGE}{NotificationTarget.objects.get().pk}/test/")
     delivery = NotificationDelivery.objects.get()
-    assert codes_of(administrator.post(f"{PAGE}sent/{delivery.pk}/")) == ["wrong-status"]
+    assert codes_of(administrator.post(f"{PAGE}sent/{delivery.pk}/")) == ["conflict"]
     NotificationDelivery.objects.update(status="failed", attempts=9)
     assert f"{PAGE}sent/{delivery.pk}/" in body_of(administrator.get(PAGE))
 

@@ -39,10 +39,10 @@ def test_a_second_pause_of_a_scope_is_refused_at_its_field(op: Client, operator:
     operator.post("/v1/pause", {"scope": "/shop", "reason": "first"}).ok()
     reply = op.post("/pause/", {"scope": "/shop", "reason": "second"})
     assert reply.status_code == 422
-    assert 'data-code="already-paused"' in reply.content.decode()
+    assert 'data-code="conflict"' in reply.content.decode()
     reply = op.post("/pause/", {"scope": "/shpo", "reason": "misspelt"})
     assert reply.status_code == 422
-    assert 'data-code="scope-not-found"' in reply.content.decode()
+    assert 'data-code="not-found"' in reply.content.decode()
 
 
 def test_one_click_pauses_the_whole_store_and_one_resumes_it_on_the_same_page(op: Client) -> None:

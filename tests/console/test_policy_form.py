@@ -93,7 +93,7 @@ def test_thresholds_that_cross_are_refused_at_the_upper_one() -> None:
     form = form_of("base_version=0&theta_summary=0.1&theta_detach=0.2")
 
     assert not form.is_valid()
-    assert form.has_error("theta_summary", "policy-values-contradict")
+    assert form.has_error("theta_summary", "invalid-policy")
 
 
 def test_thresholds_that_cross_are_refused_at_the_one_that_was_changed() -> None:
@@ -102,7 +102,7 @@ def test_thresholds_that_cross_are_refused_at_the_one_that_was_changed() -> None
 
     assert not form.is_valid()
     assert list(form.errors) == ["forget_salience_threshold"]
-    assert form.has_error("forget_salience_threshold", "policy-values-contradict")
+    assert form.has_error("forget_salience_threshold", "invalid-policy")
 
 
 @pytest.mark.parametrize(
@@ -156,4 +156,4 @@ def test_an_unknown_preset_is_refused_at_its_field() -> None:
     form = form_of("base_version=0&preset=magic")
 
     assert not form.is_valid()
-    assert form.has_error("preset", "unknown-preset")
+    assert form.has_error("preset", "invalid-policy")

@@ -533,7 +533,7 @@ def test_a_recall_that_is_not_there_is_not_found(looker: Client, agent: Caller) 
     for number in (AccessLog.objects.get(kind="lookup").pk, 7_000_000):
         reply = looker.get(f"/recalls/{number}/")
         assert reply.status_code == 404
-        assert codes_of(reply) == ["recall-not-found"]
+        assert codes_of(reply) == ["not-found"]
 
 
 def test_uses_of_a_topic_lead_to_the_recall(looker: Client, agent: Caller) -> None:

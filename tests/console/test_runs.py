@@ -166,7 +166,7 @@ def test_who_applied_a_run_undoes_it_from_the_notice_and_no_one_else_does(
     assert f'action="/undo/{run.pk}/"' in body_of(step(op, run, "apply"))
 
     reply = administrator.post(f"/undo/{run.pk}/")
-    assert (reply.status_code, codes_of(reply)) == (409, ["run-not-undoable"])
+    assert (reply.status_code, codes_of(reply)) == (409, ["conflict"])
     assert rungs(operator, *topics) == ["archived"] * 2
     op.post(f"/undo/{run.pk}/", {"next": f"/runs/{run.pk}/"})
     assert rungs(operator, *topics) == ["active"] * 2
@@ -237,7 +237,7 @@ def test_a_plan_of_another_policy_is_not_applied_but_planned_anew(op: Client, op
     page = words(body_of(op.get(f"/runs/{run.pk}/")))
     assert "This plan is out of date." in page
     reply = step(op, run, "apply")
-    assert (reply.status_code, codes_of(reply)) == (409, ["run-outdated"])
+    assert (reply.status_code, codes_of(reply)) == (409, ["changed-meanwhile"])
     assert ">Dry run</button>" in body_of(reply)
     assert rungs(operator, *topics) == ["active"] * 2
 

@@ -291,7 +291,7 @@ def test_of_two_operators_the_second_is_shown_what_the_first_saved_and_loses_not
     reply = op.post("/salience/save/", draft)
     page = reply.content.decode()
 
-    assert (reply.status_code, codes_of(reply)) == (409, ["policy-changed"])
+    assert (reply.status_code, codes_of(reply)) == (409, ["changed-meanwhile"])
     assert "half_life_days" in page.partition("Another user saved a newer version")[2].partition("</form>")[0]
     assert 'value="0.11"' in page
     assert 'value="tidier"' in page

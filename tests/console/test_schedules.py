@@ -182,7 +182,7 @@ def test_run_now_queues_the_job_and_leaves_a_row_in_the_journal(op: Client, oper
 def test_the_schedule_of_a_policy_is_paused_in_the_policy(op: Client, operator: Caller) -> None:
     for verb in ("pause", "resume"):
         reply = do(op, "forget /", verb)
-        assert (reply.status_code, codes_of(reply)) == (409, ["schedule-of-policy"])
+        assert (reply.status_code, codes_of(reply)) == (409, ["conflict"])
         assert "/policies/edit/?scope=%2F" in body_of(reply)
 
     policy_put(operator, mode="off")
@@ -190,7 +190,7 @@ def test_the_schedule_of_a_policy_is_paused_in_the_policy(op: Client, operator: 
     assert "never" in page
     assert f"/schedules/{schedule('forget /').pk}/run/" not in page
     reply = do(op, "forget /", "run")
-    assert (reply.status_code, codes_of(reply)) == (409, ["schedule-off"])
+    assert (reply.status_code, codes_of(reply)) == (409, ["conflict"])
     assert not AuditEvent.objects.filter(action__startswith="schedule_").exists()
 
 
@@ -277,7 +277,7 @@ def test_the_page_costs_the_same_for_ten_policies_and_for_two_hundred(looker: Cl
 def test_a_second_click_on_run_now_queues_nothing(op: Client) -> None:
     assert "Tidying is queued." in text_of(do(op, "tidy", "run"))
     again = do(op, "tidy", "run")
-    assert (again.status_code, codes_of(again)) == (409, ["job-queued"])
+    assert (again.status_code, codes_of(again)) == (409, ["already-exists"])
     assert queued() == [("memory.jobs.tasks.tidy", ())]
     # Once the worker has it in hand, another one may be wanted.
     OrmQ.objects.update(lock=NOON + dt.timedelta(hours=1))

@@ -80,7 +80,7 @@ def test_an_account_that_is_no_staff_gets_in_nowhere() -> None:
     client = Client()
     sign_in(client, "visitor")
     reply = client.get("/")
-    assert (reply.status_code, codes_of(reply)) == (403, ["no-console-access"])
+    assert (reply.status_code, codes_of(reply)) == (403, ["not-allowed"])
 
 
 def test_whoever_is_signed_in_passes_the_sign_in_page(looker: Client) -> None:
@@ -166,7 +166,7 @@ def test_a_sign_in_that_waits_too_long_for_its_turn_is_refused(monkeypatch: pyte
         new = {"old_password": PASSWORD, "new_password1": "another long one", "new_password2": "another long one"}
         at_home = inside.post("/account/", new)
     for reply in (at_the_door, at_home):
-        assert (reply.status_code, codes_of(reply)) == (429, ["sign-in-busy"])
+        assert (reply.status_code, codes_of(reply)) == (429, ["too-many-requests"])
         assert int(reply.headers["Retry-After"]) >= 1
     # No attempt is counted, and the next one finds its turn.
     assert not AccessAttempt.objects.exists()

@@ -221,7 +221,7 @@ def test_a_topic_that_does_not_exist_is_said_not_to(looker: Client):
     unknown = uuid.uuid4()
     for below in ("", "salience/", "uses/", "field/"):
         reply = looker.get(f"/topics/{unknown}/{below}")
-        assert (reply.status_code, codes_of(reply)) == (404, ["topic-not-found"])
+        assert (reply.status_code, codes_of(reply)) == (404, ["not-found"])
 
 
 def test_nothing_that_agents_wrote_becomes_markup(op: Client, agent: Caller):

@@ -117,7 +117,7 @@ def test_a_browser_that_pauses_holds_no_transaction_and_not_all_of_the_server(
     paused.append(op.post("/transfer/memstate-export.jsonl"))
     assert paused[-1].status_code == 200
     reply = op.post("/transfer/memstate-export.jsonl")
-    assert (reply.status_code, codes_of(reply)) == (409, ["too-many-downloads"])
+    assert (reply.status_code, codes_of(reply)) == (409, ["too-many-requests"])
     for each in paused:
         b"".join(each.streaming_content)
     assert b"Bonn" in b"".join(op.post("/transfer/memstate-export.jsonl").streaming_content)
@@ -244,8 +244,8 @@ def test_a_file_can_be_read_as_something_else(op: Client) -> None:
     ("said", "members", "code"),
     [
         ("", {}, "empty"),
-        ("name;city", {}, "file-not-an-export"),
-        ("x" * 3000, {}, "upload-refused"),
+        ("name;city", {}, "invalid-file"),
+        ("x" * 3000, {}, "invalid-file"),
         ("[]", {"scope": "a b"}, "invalid-scope"),
         ("[]", {"source": "other"}, "invalid_choice"),
     ],

@@ -91,7 +91,7 @@ def test_the_command_fills_an_empty_store(agent: Caller):
 def test_the_command_refuses_to_run_twice(agent: Caller):
     demo(topics=40)
     before = store_rows()
-    with pytest.raises(CommandError, match=r"\[demo-loaded\]$") as refused:
+    with pytest.raises(CommandError, match=r"\[already-exists\]$") as refused:
         demo(topics=40)
     assert refused.value.returncode == 1
     assert store_rows() == before
@@ -99,7 +99,7 @@ def test_the_command_refuses_to_run_twice(agent: Caller):
 
 @pytest.mark.parametrize("topics", [0, -1, 4001])
 def test_the_command_refuses_a_size_that_it_has_no_story_for(topics: int):
-    with pytest.raises(CommandError, match=r"\[invalid-argument\]$"):
+    with pytest.raises(CommandError, match=r"\[invalid-member\]$"):
         demo(topics=topics)
     assert not Topic.objects.exists()
 

@@ -263,7 +263,7 @@ def test_a_second_load_is_refused_in_a_sentence_and_changes_nothing(steps: int, 
     again = story_build(now=NOW + timedelta(days=1), seed=seed, topics=topics)
     with pytest.raises(Conflict) as refused:
         story_load(again, now=NOW + timedelta(days=1), progress=lambda _steps: None)
-    assert refused.value.code == "demo-loaded"
+    assert refused.value.code == "already-exists"
     assert store_rows() == before
 
 

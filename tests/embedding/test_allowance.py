@@ -76,7 +76,7 @@ def test_a_key_that_has_used_its_minute_is_reported_to_wait_and_others_are_not(
     for word in ("one", "two"):
         agent.post("/v1/ingest/batch", items(10, word)).ok()
     refused = agent.post("/v1/query", {"q": "one 7"})
-    assert (refused.status, refused.code) == (429, "embedding-time-used")
+    assert (refused.status, refused.code) == (429, "too-many-requests")
     assert 0 < int(refused.headers["retry-after"]) <= 60
     # Writing goes on; what is written waits for the worker.
     before = waiting()

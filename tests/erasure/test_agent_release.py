@@ -57,8 +57,8 @@ def test_it_may_do_nothing_else_than_an_agent(operator: Caller, forgetter: Calle
     before = store_rows()
     for method, path, body, status, code in [
         ("POST", "/v1/forget", {"verb": "purge", "filter": {"ids": [topic]}}, 403, "role-too-low"),
-        ("POST", "/v1/forget", {"verb": "release", "scope": "/user", "query": "x"}, 404, "scope-not-found"),
-        ("POST", "/v1/forget", {"filter": {"scope": "/"}}, 404, "scope-not-found"),
+        ("POST", "/v1/forget", {"verb": "release", "scope": "/user", "query": "x"}, 404, "not-found"),
+        ("POST", "/v1/forget", {"filter": {"scope": "/"}}, 404, "not-found"),
         ("DELETE", f"/v1/topics/{topic}", None, 403, "role-too-low"),
         ("POST", f"/v1/topics/{topic}/archive", {}, 403, "role-too-low"),
         ("POST", "/v1/runs", {}, 403, "role-too-low"),
@@ -155,7 +155,7 @@ def test_what_is_protected_is_left_out_and_pins_between_list_and_token_hold(
     assert {match["topic_id"] for match in operator.post("/v1/forget", wanted).ok()["matches"]} >= {pinned, identity}
 
     operator.post(f"/v1/topics/{free}/pin", {}).ok()
-    assert forgetter.post("/v1/forget", {"token": listed["token"]}).code == "list-outdated"
+    assert forgetter.post("/v1/forget", {"token": listed["token"]}).code == "changed-meanwhile"
     assert not released()
     nothing = forgetter.post("/v1/forget", {"filter": {"ids": [pinned, identity]}, "dry_run": False}).ok()
     assert (nothing["count"], nothing["executed"], nothing["token"]) == (0, False, None)
@@ -185,8 +185,8 @@ def test_the_flat_shape_is_a_filter(operator: Caller) -> None:
     both = operator.post("/v1/forget", {**flat, "filter": {"kinds": ["note"]}})
     assert (both.status, both.code) == (400, "contradictory-request")
     assert operator.post("/v1/forget", {**flat, "token": listed["token"]}).code == "contradictory-request"
-    assert operator.post("/v1/forget", {"categories": []}).code == "nothing-named"
-    assert operator.post("/v1/forget", {"scope": "/a"}).code == "nothing-named"
+    assert operator.post("/v1/forget", {"categories": []}).code == "missing-member"
+    assert operator.post("/v1/forget", {"scope": "/a"}).code == "missing-member"
     operator.post("/v1/forget", {"token": listed["token"]}).ok()
     assert released() == {old}
     assert new not in released()

@@ -73,7 +73,7 @@ def test_an_id_of_anything_else_is_refused_for_a_topic(operator: Caller, bound: 
     for what, each in taken.items():
         for caller in (operator, bound):
             answer = caller.post("/v1/ingest", {"placement": "new_topic", "topic_id": each, "title": "claimed"})
-            assert (answer.status, answer.code) == (409, "topic-exists"), what
+            assert (answer.status, answer.code) == (409, "already-exists"), what
             batch = caller.post("/v1/ingest/batch", [{"placement": "new_topic", "topic_id": each, "title": "claimed"}])
             assert [result["status"] for result in batch.ok()["results"]] == [409], what
     assert store_rows() == before
@@ -94,7 +94,7 @@ def test_the_id_of_a_purged_topic_is_free_in_its_scope_alone(operator: Caller, b
     for topic_id in (first, second):
         operator.delete(f"/v1/topics/{topic_id}").ok()
     claimed = {"placement": "new_topic", "topic_id": first, "title": "claimed"}
-    assert bound.post("/v1/ingest", claimed).code == "topic-exists"
+    assert bound.post("/v1/ingest", claimed).code == "already-exists"
     bound.ingest(topic_id=second, title="Coffee")
     operator.ingest(topic_id=first, title="Tea")
 

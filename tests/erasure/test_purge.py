@@ -116,7 +116,7 @@ def test_what_was_merged_into_a_topic_goes_with_it(operator: Caller) -> None:
     # What it said is in the other by now, so by itself it cannot go.
     refused = operator.delete(f"/v1/topics/{one}")
     assert (refused.status, Topic.objects.count()) == (409, 4)
-    assert refused.code == "topic-merged"
+    assert refused.code == "topic-gone"
     reply = operator.delete(f"/v1/topics/{three}").ok()
     assert reply["topic_ids"] == sorted([one, two, three])
     assert [str(each) for each in Topic.objects.values_list("pk", flat=True)] == [apart]

@@ -141,7 +141,7 @@ def test_text_that_gives_orders_is_only_text(agent: Caller) -> None:
 def test_an_empty_text_is_refused(agent: Caller, content: str) -> None:
     answer = agent.post("/v1/extract", {"content": content})
     assert answer.status == 422
-    assert answer.code == "empty-text"
+    assert answer.code == "missing-member"
 
 
 def test_a_text_without_facts_stores_nothing(agent: Caller) -> None:
@@ -154,7 +154,7 @@ def test_a_text_without_facts_stores_nothing(agent: Caller) -> None:
 def test_a_text_beyond_the_limit_is_refused_with_the_limit(agent: Caller) -> None:
     answer = agent.post("/v1/extract", {"content": "a" * 50_001})
     assert answer.status == 422
-    assert answer.code == "text-too-long"
+    assert answer.code == "too-large"
     assert "50,000" in answer.detail
 
 
@@ -178,7 +178,7 @@ def test_nothing_is_extracted_into_scopes_of_others(alice: Caller) -> None:
 def test_the_kind_of_sources_is_not_for_facts(agent: Caller) -> None:
     answer = agent.post("/v1/extract", {"content": PLAIN, "store": True, "kind": "source"})
     assert answer.status == 422
-    assert answer.code == "reserved-kind"
+    assert answer.code == "invalid-member"
 
 
 def test_a_refused_fact_leaves_nothing_behind(agent: Caller, monkeypatch: pytest.MonkeyPatch) -> None:

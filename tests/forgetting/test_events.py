@@ -34,7 +34,7 @@ def test_no_other_event_can_be_raised(operator: Caller, event: str):
     before = store_rows()
     answer = operator.post("/v1/events", {"event": event})
     assert answer.status == 422
-    assert answer.code == "unknown-event"
+    assert answer.code == "invalid-member"
     assert store_rows() == before
 
 

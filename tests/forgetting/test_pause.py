@@ -97,7 +97,7 @@ def test_a_pause_ends_by_itself(operator: Caller, clock: Clock):
     clock.forward(hours=3)
     assert pauses_active(timezone.now()) == []
     assert run(operator, dry_run=False)["applied"] == 3
-    assert lift(operator).code == "not-paused"
+    assert lift(operator).code == "conflict"
     # Its row does not stand in the way of another pause.
     pause(operator).ok()
     assert ForgetPause.objects.count() == 2
@@ -112,13 +112,13 @@ def test_a_scope_that_does_not_exist_is_refused_with_the_nearest(operator: Calle
     before = store_rows()
     for path, nearest in (("/usr", "/user"), ("/user/adah", "/user/ada"), ("/use", "/user"), ("/rulde", "/ruled")):
         answer = pause(operator, path)
-        assert (answer.status, answer.code) == (404, "scope-not-found")
+        assert (answer.status, answer.code) == (404, "not-found")
         assert answer.detail.endswith(f" {nearest}.")
-    with raises_code(CommandError, "scope-not-found"):
+    with raises_code(CommandError, "not-found"):
         call_command("forget", "/usr", "--pause", "--reason", "a drill")
     # A bound key may pause its own scope, and learns of no other.
     answer = pause(team, "/team/usr")
-    assert (answer.status, answer.code, "/user" in answer.detail) == (404, "scope-not-found", False)
+    assert (answer.status, answer.code, "/user" in answer.detail) == (404, "not-found", False)
     assert store_rows() == before
     for path in ("/user", "/user/ada", "/ruled", "/ruled/here"):
         pause(operator, path).ok()
@@ -139,10 +139,10 @@ def test_what_makes_no_sense_changes_nothing(operator: Caller, agent: Caller):
     pause(operator, "/shop").ok()
     before = store_rows()
     for answer, status, code in (
-        (pause(operator, "/shop"), 409, "already-paused"),
-        (pause(operator, "/x", reason=" "), 422, "reason-missing"),
+        (pause(operator, "/shop"), 409, "conflict"),
+        (pause(operator, "/x", reason=" "), 422, "missing-member"),
         (pause(operator, "/x", until="2020-01-01T00:00:00Z"), 422, "invalid-period"),
-        (lift(operator, "/x"), 404, "not-paused"),
+        (lift(operator, "/x"), 404, "conflict"),
         (agent.post("/v1/pause", {"reason": "x"}), 403, "role-too-low"),
         (agent.post("/v1/pause/lift", {}), 403, "role-too-low"),
     ):

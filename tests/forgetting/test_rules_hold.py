@@ -51,7 +51,7 @@ def test_a_plan_is_refused_once_its_topic_says_something_else(operator: Caller, 
     planned = run(operator, event="cron")
     operator.patch(f"/v1/topics/{finding}", {"title": "another finding"}).ok()
     answer = operator.post(f"/v1/runs/{planned['run_id']}/apply")
-    assert (answer.status, answer.code) == (409, "run-outdated")
+    assert (answer.status, answer.code) == (409, "changed-meanwhile")
     assert rungs(operator, finding) == ["active"]
 
 

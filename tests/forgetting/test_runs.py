@@ -60,7 +60,7 @@ def test_a_plan_is_applied_as_it_stands_and_only_once(operator: Caller, faded: l
     got = verb(operator, plan["run_id"], "apply").ok()
     assert (got["status"], got["results"], got["approved_by"]) == ("done", plan["results"], "key:operator")
     assert (got["applied"], got["skipped"], got["progress"]) == (3, 0, 1.0)
-    refused(verb(operator, plan["run_id"], "apply"), 409, "wrong-status")
+    refused(verb(operator, plan["run_id"], "apply"), 409, "conflict")
     event = AuditEvent.objects.get(action="run_applied")
     assert (event.actor, event.reason, event.after["run"]) == ("key:operator", "because", plan["run_id"])
 
@@ -77,14 +77,14 @@ def test_a_plan_with_nothing_due_can_be_applied_and_does_nothing(operator: Calle
     plan = run(operator)
     assert (plan["status"], plan["planned"]) == ("planned", 0)
     assert verb(operator, plan["run_id"], "apply").ok()["status"] == "done"
-    refused(verb(operator, plan["run_id"], "undo"), 409, "run-not-undoable")
+    refused(verb(operator, plan["run_id"], "undo"), 409, "conflict")
 
 
 def test_a_plan_is_refused_once_the_policy_has_another_version(operator: Caller, faded: list[str]):
     plan = run(operator)
     policy_put(operator, "/user", half_life_days=9)
     before = dump(*JOURNALS)
-    refused(verb(operator, plan["run_id"], "apply"), 409, "run-outdated")
+    refused(verb(operator, plan["run_id"], "apply"), 409, "changed-meanwhile")
     assert dump(*JOURNALS) == before
     assert operator.get(f"/v1/runs/{plan['run_id']}").ok()["status"] == "planned"
 
@@ -112,7 +112,7 @@ def test_drift_names_the_topic_and_what_happened_to_it(operator: Caller, faded: 
     topic_id = faded[1]
     changed(operator, topic_id, change)
     before = dump(*JOURNALS)
-    refused(verb(operator, plan["run_id"], "apply"), 409, "run-outdated", topic_id, word)
+    refused(verb(operator, plan["run_id"], "apply"), 409, "changed-meanwhile", topic_id, word)
     assert dump(*JOURNALS) == before
     assert rungs(operator, faded[0], faded[2]) == ["active", "active"]
 
@@ -139,7 +139,7 @@ def test_a_plan_judged_for_another_moment_is_only_to_look_at(operator: Caller, f
         plan = run(operator, now=now)
         assert plan["status"] == "planned"
         assert plan["judged_at"].startswith(now[:10])
-        refused(verb(operator, plan["run_id"], "apply"), 409, "run-of-another-moment")
+        refused(verb(operator, plan["run_id"], "apply"), 409, "conflict")
     assert rungs(operator, *faded) == ["active"] * 3
 
 
@@ -230,7 +230,7 @@ def test_a_held_run_goes_ahead_when_an_operator_approves(operator: Caller, held:
     assert (got["status"], got["applied"], got["approved_by"]) == ("done", 3, "key:operator")
     event = AuditEvent.objects.get(action="run_approved")
     assert (event.actor, event.reason) == ("key:operator", "because")
-    refused(verb(operator, held["run_id"], "approve"), 409, "wrong-status")
+    refused(verb(operator, held["run_id"], "approve"), 409, "conflict")
 
 
 def test_approval_leaves_alone_what_has_changed_and_lists_it(operator: Caller, held: Any):
@@ -247,14 +247,14 @@ def test_approval_leaves_alone_what_has_changed_and_lists_it(operator: Caller, h
 
 def test_plans_are_applied_and_held_runs_are_approved_and_not_the_other_way_round(operator: Caller, held: Any):
     plan = run(operator)
-    refused(verb(operator, plan["run_id"], "approve"), 409, "wrong-status")
-    refused(verb(operator, held["run_id"], "apply"), 409, "wrong-status")
-    refused(verb(operator, held["run_id"], "undo"), 409, "run-not-undoable")
+    refused(verb(operator, plan["run_id"], "approve"), 409, "conflict")
+    refused(verb(operator, held["run_id"], "apply"), 409, "conflict")
+    refused(verb(operator, held["run_id"], "undo"), 409, "conflict")
 
 
 def test_a_held_run_is_refused_once_the_policy_has_changed(operator: Caller, held: Any):
     policy_put(operator, preset="memstate", topic_count_soft_limit=0, mode="review", forget_salience_threshold=0.01)
-    refused(verb(operator, held["run_id"], "approve"), 409, "run-outdated")
+    refused(verb(operator, held["run_id"], "approve"), 409, "changed-meanwhile")
 
 
 def test_a_held_run_is_refused_and_no_memory_changes(operator: Caller, held: Any):
@@ -265,8 +265,8 @@ def test_a_held_run_is_refused_and_no_memory_changes(operator: Caller, held: Any
     assert (event.actor, event.reason, event.after["run"]) == ("key:operator", "because", held["run_id"])
     assert rungs(operator, *topics_of(held)) == before
     for name in ("refuse", "approve", "apply"):
-        refused(verb(operator, held["run_id"], name), 409, "wrong-status")
-    refused(verb(operator, held["run_id"], "undo"), 409, "run-not-undoable")
+        refused(verb(operator, held["run_id"], name), 409, "conflict")
+    refused(verb(operator, held["run_id"], "undo"), 409, "conflict")
     # The same plan waits again if the next run is not allowed to act either.
     assert run(operator, dry_run=False)["status"] == "held"
 
@@ -294,7 +294,7 @@ def test_without_a_new_policy_a_refusal_with_roll_back_changes_nothing(operator:
     topics_make(operator, 1, salience=0.04)
     waiting = run(operator, dry_run=False)
     before = store_rows()
-    refused(operator.post(f"/v1/runs/{waiting['run_id']}/refuse", {"roll_back": True}), 409, "nothing-to-roll-back")
+    refused(operator.post(f"/v1/runs/{waiting['run_id']}/refuse", {"roll_back": True}), 409, "conflict")
     assert store_rows() == before
     assert operator.get(f"/v1/runs/{waiting['run_id']}").ok()["status"] == "held"
 
@@ -378,8 +378,8 @@ def test_two_runs_are_never_at_work_on_the_same_topics(operator: Caller, other: 
     at_work = run(operator, scope=other)
     ForgetRun.objects.filter(pk=at_work["run_id"]).update(status="applying")
     before = dump(*JOURNALS)
-    refused(operator.post("/v1/runs", {"scope": "/a", "dry_run": False}), 409, "run-at-work", at_work["run_id"], other)
-    refused(verb(operator, plan["run_id"], "apply"), 409, "run-at-work", at_work["run_id"], other)
+    refused(operator.post("/v1/runs", {"scope": "/a", "dry_run": False}), 409, "busy", at_work["run_id"], other)
+    refused(verb(operator, plan["run_id"], "apply"), 409, "busy", at_work["run_id"], other)
     assert dump(*JOURNALS) == before
     # Looking is always possible, and so is working elsewhere.
     assert run(operator, scope="/a")["status"] == "planned"
@@ -433,15 +433,15 @@ def test_a_run_outside_of_the_keys_scope_is_not_there(operator: Caller, team: Ca
         verb(team, plan["run_id"], "approve"),
         verb(team, plan["run_id"], "undo"),
     ):
-        refused(answer, 404, "run-not-found")
+        refused(answer, 404, "not-found")
     for path in ("/", "/project", "/users"):
-        refused(team.post("/v1/runs", {"scope": path}), 404, "scope-not-found")
-        refused(team.post("/v1/policies/preview", {"scope": path}), 404, "scope-not-found")
-        refused(team.post("/v1/events", {"event": "memory_pressure", "scope": path}), 404, "scope-not-found")
-        refused(auditor.get(f"/v1/runs?scope={path}"), 404, "scope-not-found")
+        refused(team.post("/v1/runs", {"scope": path}), 404, "not-found")
+        refused(team.post("/v1/policies/preview", {"scope": path}), 404, "not-found")
+        refused(team.post("/v1/events", {"event": "memory_pressure", "scope": path}), 404, "not-found")
+        refused(auditor.get(f"/v1/runs?scope={path}"), 404, "not-found")
     assert auditor.get("/v1/runs").ok()["items"] == []
     refused(alice.post("/v1/runs", {}), 403, "role-too-low")
-    refused(operator.get(f"/v1/runs/{uuid.UUID(int=7)}"), 404, "run-not-found")
+    refused(operator.get(f"/v1/runs/{uuid.UUID(int=7)}"), 404, "not-found")
     assert {table: rows for table, rows in dump().items() if table != "memory_apikey"} == {
         table: rows for table, rows in before.items() if table != "memory_apikey"
     }

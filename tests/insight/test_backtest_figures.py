@@ -141,9 +141,9 @@ def test_an_empty_store_has_an_empty_backtest(cast: Cast, clock: Clock):
         ({"end": "2025-12-31T00:00:00Z"}, "invalid-period"),
         ({"start": "2030-01-01T00:00:00Z", "end": "2030-02-01T00:00:00Z"}, "invalid-period"),
         ({"step_days": 0.01}, "invalid-period"),
-        ({"values": {"half_life_days": -1}}, "invalid-policy-value"),
-        ({"values": {"theta_summary": 0.01, "theta_detach": 0.02}}, "policy-values-contradict"),
-        ({"preset": "none of them"}, "unknown-preset"),
+        ({"values": {"half_life_days": -1}}, "invalid-policy"),
+        ({"values": {"theta_summary": 0.01, "theta_detach": 0.02}}, "invalid-policy"),
+        ({"preset": "none of them"}, "invalid-policy"),
         ({"start": "2026-01-01T00:00:00"}, "start"),
     ],
 )

@@ -123,7 +123,7 @@ def test_a_caller_sees_the_regret_of_its_own_scope(cast: Cast, clock: Clock):
     assert {(entry["author"], entry["reason"]) for entry in report["by_version"]} == {(None, None)}
     assert cast.reader.get("/v1/regret?scope=/work").ok()["archived"] == 2
     answer = cast.auditor.get("/v1/regret?scope=/work")
-    assert (answer.status, answer.code) == (404, "scope-not-found")
+    assert (answer.status, answer.code) == (404, "not-found")
 
 
 def test_the_card_of_a_topic_tells_of_its_regret(cast: Cast, clock: Clock):

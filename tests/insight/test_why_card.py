@@ -336,7 +336,7 @@ def test_an_unseen_or_unknown_topic_is_not_there(cast: Cast):
     topic = cast.agent.remember("Tea", scope="/user/alice")
     for caller, wanted in ((cast.stranger, topic), (cast.operator, str(uuid.uuid4()))):
         answer = caller.get(f"/v1/topics/{wanted}/why")
-        assert (answer.status, answer.code) == (404, "topic-not-found")
+        assert (answer.status, answer.code) == (404, "not-found")
 
 
 def test_released_topics_have_a_card(cast: Cast):

@@ -116,7 +116,7 @@ def test_without_a_model_nothing_is_asked(model: Model, settings: Any) -> None:
 
 
 def test_more_than_a_small_model_can_read_is_not_sent(model: Model) -> None:
-    with raises_code(ModelUnusable, "model-unusable"):
+    with raises_code(ModelUnusable, "model-unavailable"):
         text("again " * 10_000)
     assert model.asked == []
 
@@ -277,7 +277,7 @@ def test_malformed_json_is_asked_for_once_more(model: Model, bad: server.Step) -
 @pytest.mark.parametrize("bad", BAD)
 def test_malformed_twice_is_unusable(model: Model, bad: server.Step) -> None:
     model.answers(bad)
-    with raises_code(ModelUnusable, "model-unusable"):
+    with raises_code(ModelUnusable, "model-unavailable"):
         facts()
     assert len(model.asked) == 2
 
@@ -403,7 +403,7 @@ def test_a_wait_above_the_cap_is_given_up(model: Model, settings: Any) -> None:
     with raises_code(ModelUnavailable, "model-rate-limited"):
         text()
     # Nor does anybody else ask before that.
-    with raises_code(ModelUnavailable, "model-circuit-open"):
+    with raises_code(ModelUnavailable, "model-unavailable"):
         text()
     assert len(model.asked) == 1
 

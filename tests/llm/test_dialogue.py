@@ -175,7 +175,7 @@ def test_failures_of_another_model_do_not_open_the_circuit_of_the_usual_one(mode
 def test_a_model_that_is_not_there_is_the_callers_mistake(model: Model):
     model.answers(server.failing(404))
     for _time in range(FAILURES_IN_A_ROW + 1):
-        with raises_code(ModelUnusable, "model-unknown"):
+        with raises_code(ModelUnusable, "model-unavailable"):
             turn(model="none")
 
 

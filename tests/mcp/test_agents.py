@@ -109,15 +109,15 @@ def test_what_cannot_be_done_is_said_and_changes_nothing(people: Cast, connect: 
             ("query", {"q": " "}, "invalid-member"),
             ("topic", {"topic_id": "tea"}, "invalid-member"),
             ("topic", {"topic_id": topic_id, "scope": "/"}, "unknown-member"),
-            ("topic", {"topic_id": NOWHERE}, "topic-not-found"),
-            ("history", {"topic_id": topic_id, "field": "price"}, "field-not-found"),
-            ("why", {"topic_id": NOWHERE}, "topic-not-found"),
+            ("topic", {"topic_id": NOWHERE}, "not-found"),
+            ("history", {"topic_id": topic_id, "field": "price"}, "not-found"),
+            ("why", {"topic_id": NOWHERE}, "not-found"),
             ("new_topic", {"title": ""}, "invalid-member"),
-            ("new_topic", {"title": "NUL \x00"}, "invalid-character"),
-            ("new_topic", {"title": "Cup", "links": [{"to_topic_id": NOWHERE}]}, "topic-not-found"),
-            ("extend_topic", {"topic_id": NOWHERE, "fields": [{"name": "a", "value": "b"}]}, "topic-not-found"),
-            ("link", {"from_topic_id": topic_id, "to_topic_id": NOWHERE}, "topic-not-found"),
-            ("extract", {"content": "  "}, "empty-text"),
+            ("new_topic", {"title": "NUL \x00"}, "invalid-member"),
+            ("new_topic", {"title": "Cup", "links": [{"to_topic_id": NOWHERE}]}, "not-found"),
+            ("extend_topic", {"topic_id": NOWHERE, "fields": [{"name": "a", "value": "b"}]}, "not-found"),
+            ("link", {"from_topic_id": topic_id, "to_topic_id": NOWHERE}, "not-found"),
+            ("extract", {"content": "  "}, "missing-member"),
             ("extract", {"content": "Tea is green.", "kind": "study:1"}, "invalid-member"),
         ]
         for tool, arguments, code in wrong:
@@ -125,14 +125,14 @@ def test_what_cannot_be_done_is_said_and_changes_nothing(people: Cast, connect: 
         for nothing in ("forget", "purge", "ingest"):
             with pytest.raises(MCPError) as refused:
                 link.call_tool(nothing, {"query": "everything"})
-            assert refused.value.data == {"code": "tool-not-found"}
+            assert refused.value.data == {"code": "not-found"}
         for uri in (f"memstate://topics/{NOWHERE}", "memstate://topics/tea", "file:///etc/passwd"):
             with pytest.raises(MCPError) as refused:
                 link.read_resource(uri)
-            assert refused.value.data["code"] in ("topic-not-found", "resource-not-found")
+            assert refused.value.data["code"] in ("not-found", "not-found")
         with pytest.raises(MCPError) as refused:
             link.list_resources(cursor="x")
-        assert refused.value.data == {"code": "invalid-cursor"}
+        assert refused.value.data == {"code": "invalid-cursor", "member": "cursor"}
         with pytest.raises(MCPError, match="not found"):
             link.get_prompt("anything")
         assert store_rows() == before
@@ -153,11 +153,11 @@ def test_a_key_bound_to_a_scope_sees_and_writes_nothing_outside(people: Cast, co
             ("version_field", {"field": "kind", "value": "red"}),
             ("extend_topic", {"fields": [{"name": "price", "value": "3"}]}),
         ):
-            assert link.refused(tool, topic_id=outside, **more) == "topic-not-found"
-        assert link.refused("link", from_topic_id=inside, to_topic_id=outside) == "topic-not-found"
+            assert link.refused(tool, topic_id=outside, **more) == "not-found"
+        assert link.refused("link", from_topic_id=inside, to_topic_id=outside) == "not-found"
         with pytest.raises(MCPError) as hidden:
             link.read_resource(f"memstate://topics/{outside}")
-        assert hidden.value.data == {"code": "topic-not-found"}
+        assert hidden.value.data == {"code": "not-found"}
         assert store_rows() == before
         made = link.call("new_topic", title="Her cup")["topic_id"]
         facts = link.call("extract", content="The ferry leaves at nine.")["stored"]
@@ -181,8 +181,8 @@ def test_a_key_that_may_forget_lists_and_then_releases(people: Cast, connect: Co
         assert (listed["forgotten"], [each["topic_id"] for each in listed["topics"]]) == (False, [log])
         assert people.reader.get(f"/v1/topics/{log}").ok()["released_at"] is None
         assert link.refused("forget", confirm=listed["confirm"], query="A log") == "contradictory-request"
-        assert link.refused("forget", scope="/user/bob", older_than="30d") == "scope-not-found"
-        assert link.refused("forget") == "nothing-named"
+        assert link.refused("forget", scope="/user/bob", older_than="30d") == "not-found"
+        assert link.refused("forget") == "missing-member"
         assert link.call("forget", topic_ids=[outside])["confirm"] is None
         done = link.call("forget", confirm=listed["confirm"], reason="She asked for it.")
         assert (done["forgotten"], done["count"]) == (True, 1)

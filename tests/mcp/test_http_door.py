@@ -126,12 +126,12 @@ def test_what_is_no_message_is_answered_with_the_codes_of_the_protocol(cast: Cas
     assert send(cast.agent, "no/method").ok()["error"]["code"] == -32601
     assert send(cast.agent, "tools/call", {"name": 5}).ok()["error"]["code"] == -32602
     unknown = send(cast.agent, "tools/call", {"name": "purge", "arguments": {}}).ok()["error"]
-    assert (unknown["code"], unknown["data"]) == (-32602, {"code": "tool-not-found"})
+    assert (unknown["code"], unknown["data"]) == (-32602, {"code": "not-found"})
     assert modern(cast.agent, "tools/call", {"name": "purge", "arguments": {}}).status == 400
     half = {"name": "new_topic", "arguments": {"title": "Half \ud83d"}}
     assert send(cast.agent, "tools/call", half).json["error"]["code"] == -32700
     wrong = modern(cast.agent, "tools/call", half).ok()["result"]
-    assert (wrong["isError"], wrong["_meta"]["code"]) == (True, "invalid-character")
+    assert (wrong["isError"], wrong["_meta"]["code"]) == (True, "invalid-member")
     assert cast.agent.post("/mcp", body=message, headers={"Accept": "text/html"}).status == 406
     assert cast.agent.post("/mcp", body=message, headers={**ACCEPT, "Content-Type": "text/plain"}).status == 400
     assert store_rows() == before

@@ -43,7 +43,7 @@ def test_a_command_without_a_key_that_opens_says_so_and_ends(people: Cast, tmp_p
     begun = [
         (at_the_terminal(), 2, "key-missing"),
         (at_the_terminal(MEMSTATE_API_KEY="ms_wrong"), 2, "key-unknown"),
-        (at_the_terminal("--key-file", str(missing)), 2, "file-unreadable"),
+        (at_the_terminal("--key-file", str(missing)), 2, "invalid-file"),
         (at_the_terminal("--key-file", str(file)), 0, ""),
     ]
     for process, status, code in begun:

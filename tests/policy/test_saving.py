@@ -72,31 +72,31 @@ def test_a_save_that_changes_nothing_makes_no_version():
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"theta_summary": 0.1, "theta_detach": 0.2}, "policy-values-contradict"),
-    ({"theta_summary": 0.1, "theta_archive": 0.2}, "policy-values-contradict"),
-    ({"preset": "memstate", "theta_detach": 0.1}, "policy-values-contradict"),
-    ({"half_life_days": -30}, "invalid-policy-value"),
-    ({"half_life_days": 0}, "invalid-policy-value"),
-    ({"half_life_days": "soon"}, "invalid-policy-value"),
-    ({"half_life_days": float("nan")}, "invalid-policy-value"),
-    ({"half_live": 3}, "unknown-policy-value"),
-    ({"half_live": None}, "unknown-policy-value"),
-    ({"inherit": "/user"}, "unknown-policy-value"),
+    ({"theta_summary": 0.1, "theta_detach": 0.2}, "invalid-policy"),
+    ({"theta_summary": 0.1, "theta_archive": 0.2}, "invalid-policy"),
+    ({"preset": "memstate", "theta_detach": 0.1}, "invalid-policy"),
+    ({"half_life_days": -30}, "invalid-policy"),
+    ({"half_life_days": 0}, "invalid-policy"),
+    ({"half_life_days": "soon"}, "invalid-policy"),
+    ({"half_life_days": float("nan")}, "invalid-policy"),
+    ({"half_live": 3}, "invalid-policy"),
+    ({"half_live": None}, "invalid-policy"),
+    ({"inherit": "/user"}, "invalid-policy"),
     ({"theta_archive": 0.01, "forget_salience_threshold": 0.02}, "contradictory-request"),
-    ({"strategy": "fancy"}, "invalid-policy-value"),
-    ({"preset": "fancy"}, "unknown-preset"),
-    ({"cron": "0 0 30 2 *"}, "invalid-cron"),
-    ({"cron": "0 0 31 4,6 *"}, "invalid-cron"),
-    ({"cron": "61 3 * * *"}, "invalid-cron"),
-    ({"cron": "daily at three"}, "invalid-cron"),
-    ({"cron": "@daily"}, "invalid-cron"),
-    ({"cron": "R R * * *"}, "invalid-cron"),
-    ({"cron": ""}, "invalid-cron"),
-    ({"embedding_dimension": 768}, "policy-value-fixed"),
-    ({"reason": "  ", "mode": "off"}, "reason-missing"),
-    ({"reason": "x" * 1001, "mode": "off"}, "text-too-long"),
+    ({"strategy": "fancy"}, "invalid-policy"),
+    ({"preset": "fancy"}, "invalid-policy"),
+    ({"cron": "0 0 30 2 *"}, "invalid-policy"),
+    ({"cron": "0 0 31 4,6 *"}, "invalid-policy"),
+    ({"cron": "61 3 * * *"}, "invalid-policy"),
+    ({"cron": "daily at three"}, "invalid-policy"),
+    ({"cron": "@daily"}, "invalid-policy"),
+    ({"cron": "R R * * *"}, "invalid-policy"),
+    ({"cron": ""}, "invalid-policy"),
+    ({"embedding_dimension": 768}, "invalid-policy"),
+    ({"reason": "  ", "mode": "off"}, "missing-member"),
+    ({"reason": "x" * 1001, "mode": "off"}, "too-large"),
     ({"rules": [PIN, PIN]}, "invalid-rule"),
-    ({"rules": [{**PIN, "condition": {"field": "smell", "op": "is", "value": "old"}}]}, "unknown-condition-field"),
+    ({"rules": [{**PIN, "condition": {"field": "smell", "op": "is", "value": "old"}}]}, "invalid-rule"),
 ]
 
 
@@ -110,7 +110,7 @@ def test_what_makes_no_sense_is_refused_and_nothing_is_saved(values: dict[str, A
 
 
 def test_values_that_exclude_each_other_are_both_reported_with_where_they_come_from():
-    with raises_code(ValueRefused, "policy-values-contradict") as refused:
+    with raises_code(ValueRefused, "invalid-policy") as refused:
         saved(preset="memstate", theta_detach=0.1)
     for part in ("theta_summary is 0.05 (by preset memstate)", "theta_detach is 0.1."):
         assert part in refused.value.sentence
@@ -152,7 +152,7 @@ def test_a_value_from_the_environment_that_does_not_hold_is_named(settings: Any)
     effective = policies_current().effective("/user")
     assert (effective.knobs.theta_summary, effective.sources["theta_summary"].source) == (0.2, "environment")
     settings.MEMSTATE_KNOBS = {"cron": "never"}
-    with raises_code(ValueRefused, "invalid-cron") as refused:
+    with raises_code(ValueRefused, "invalid-policy") as refused:
         saved("/user", half_life_days=3)
     assert "MEMSTATE_CRON" in refused.value.sentence
 
@@ -161,11 +161,11 @@ def test_an_editor_who_saw_an_older_version_is_reported_what_has_changed_since()
     saved(half_life_days=20, base_version=0)
     saved(half_life_days=10, mode="review", base_version=1, author="key:ops", now=NOW + dt.timedelta(minutes=5))
     before = everything()
-    with raises_code(Conflict, "policy-changed") as conflict:
+    with raises_code(Conflict, "changed-meanwhile") as conflict:
         saved(half_life_days=15, base_version=1)
     for part in ("key:ops", "2026-03-01 12:05 UTC", "half_life_days from 20 to 10; mode from inherited to review"):
         assert part in conflict.value.sentence
-    with raises_code(Conflict, "policy-changed"):
+    with raises_code(Conflict, "changed-meanwhile"):
         saved("/user", mode="off", base_version=3)
     assert everything() == before
     assert saved(half_life_days=15, base_version=2).number == 3
@@ -183,7 +183,7 @@ def test_rolling_back_makes_a_new_version_with_the_content_of_the_old():
     assert (nothing.number, nothing.values, nothing.rules) == (4, {}, [])
     # To what is in force already.
     assert policy_rollback("/", to=4, author="key:ops", reason="again", now=NOW).number == 4
-    with raises_code(ValueRefused, "policy-version-not-found"):
+    with raises_code(ValueRefused, "not-found"):
         policy_rollback("/", to=9, author="key:ops", reason="guess", now=NOW)
 
 
@@ -192,7 +192,7 @@ def test_a_version_that_no_longer_holds_together_is_not_rolled_back_to():
     saved("/user")
     PolicyVersion.objects.filter(scope="/user", number=1).update(values={"theta_summary": 0.1, "theta_detach": 0.2})
     before = everything()
-    with raises_code(ValueRefused, "policy-values-contradict"):
+    with raises_code(ValueRefused, "invalid-policy"):
         policy_rollback("/user", to=1, author="key:ops", reason="was better", now=NOW)
     assert everything() == before
 
@@ -252,7 +252,7 @@ def test_a_shipped_set_of_rules_is_set_by_its_name():
         "preference lives 730d",
         "keep decisions",
     ]
-    with raises_code(ValueRefused, "unknown-rule-preset"):
+    with raises_code(ValueRefused, "invalid-rule"):
         saved(rules=["all"])
 
 
@@ -263,7 +263,7 @@ def test_rules_of_two_scopes_must_not_wait_for_each_other():
 
     saved(rules=[gives("one", "a", asks="b")])
     before = everything()
-    with raises_code(ValueRefused, "rule-not-stable"):
+    with raises_code(ValueRefused, "invalid-rule"):
         saved("/user", rules=[gives("two", "b", asks="a")])
     assert everything() == before
 

@@ -201,7 +201,7 @@ def test_json_within_the_limit_is_read_as_json_reads_it_and_deeper_json_is_refus
     if depth_of(value) <= limit:
         assert json_guarded(raw, max_depth=limit) == value
     else:
-        with raises_code(RequestRefused, "json-too-deep"):
+        with raises_code(RequestRefused, "invalid-json"):
             json_guarded(raw, max_depth=limit)
 
 

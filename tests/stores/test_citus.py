@@ -89,11 +89,11 @@ def test_a_new_store_is_placed_and_moves_to_the_emptiest_node(acme: None):
 @pytest.mark.parametrize(
     ("before", "words", "code"),
     [
-        ("", ("--to", "three"), ProblemCode.NODE_NOT_FOUND),
-        ("", ("--to", "coordinator"), ProblemCode.NODE_NOT_FOUND),
-        ("", ("--to", "one:5432"), ProblemCode.STORE_NOT_MOVABLE),
-        ("INSERT INTO citus_fault VALUES ('slot')", (), ProblemCode.STORE_NOT_MOVABLE),
-        ("DELETE FROM pg_dist_placement", (), ProblemCode.STORE_NOT_MOVABLE),
+        ("", ("--to", "three"), ProblemCode.NOT_FOUND),
+        ("", ("--to", "coordinator"), ProblemCode.NOT_FOUND),
+        ("", ("--to", "one:5432"), ProblemCode.CONFLICT),
+        ("INSERT INTO citus_fault VALUES ('slot')", (), ProblemCode.CONFLICT),
+        ("DELETE FROM pg_dist_placement", (), ProblemCode.CONFLICT),
         ("UPDATE stores_store SET version = '0000' WHERE name = 'acme'", (), ProblemCode.STORE_BEHIND),
     ],
 )
@@ -107,7 +107,7 @@ def test_what_could_hang_is_refused_before(acme: None, before: str, words: tuple
 @pytest.mark.parametrize("fault", ["fails", "hangs"])
 def test_a_move_that_fails_or_hangs_is_cleaned_up(acme: None, fault: str):
     run(f"INSERT INTO citus_fault VALUES ('{fault}')")
-    assert f"[{ProblemCode.STORE_NOT_MOVED}]" in refused("--seconds", "1")
+    assert f"[{ProblemCode.CONFLICT}]" in refused("--seconds", "1")
     assert calls() == ["distribute store_acme", "clean"]
     with store_use(MAIN):
         assert not AuditEvent.objects.filter(action="store_moved").exists()
@@ -133,8 +133,8 @@ def test_only_one_store_moves_at_a_time(acme: None):
     with ThreadPoolExecutor(1) as threads:
         first = threads.submit(other)
         eventually(lambda: run(moving) == [(1,)])
-        assert f"[{ProblemCode.STORE_NOT_MOVABLE}]" in refused()
-        assert f"[{ProblemCode.STORE_NOT_MOVED}]" in first.result(60)
+        assert f"[{ProblemCode.CONFLICT}]" in refused()
+        assert f"[{ProblemCode.CONFLICT}]" in first.result(60)
     run("DELETE FROM citus_fault")
     assert "two:5432" in move()
 
@@ -163,7 +163,7 @@ def test_a_store_whose_first_migration_was_killed_is_placed_by_the_next(
 def test_without_a_cluster_nothing_moves(db: None):
     store_create("acme")
     try:
-        assert f"[{ProblemCode.NO_CLUSTER}]" in refused()
+        assert f"[{ProblemCode.CONFLICT}]" in refused()
     finally:
         run("DROP SCHEMA store_acme CASCADE")
         Store.objects.filter(pk="acme").delete()

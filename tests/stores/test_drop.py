@@ -96,7 +96,7 @@ def test_it_waits_for_a_writer_and_gives_up_in_time(folder: Path, monkeypatch: p
     try:
         assert wrote.wait(60)
         monkeypatch.setattr(stores, "DROP_WAIT_SECONDS", 0.2)
-        with raises_code(Conflict, "store-busy"):
+        with raises_code(Conflict, "busy"):
             store_drop("other", actor="x")
         assert _is_there()
         assert folder.exists()

@@ -104,7 +104,7 @@ def test_a_store_that_is_served_here_is_of_no_other_cluster(acme: Caller) -> Non
 
 def test_it_is_listed_and_removed_from_the_list(capsys: pytest.CaptureFixture[str]) -> None:
     call_command("store", "create", "acme", "--cluster", "north")
-    with pytest.raises(CommandError, match="store-exists"):
+    with pytest.raises(CommandError, match="already-exists"):
         call_command("store", "create", "acme")
     call_command("store", "list")
     (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("acme ")]

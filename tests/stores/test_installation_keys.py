@@ -37,7 +37,7 @@ def _topic(caller: Caller, **more: Any) -> Any:
 def test_each_request_names_its_store(cast: Cast, hosting: Caller) -> None:
     there = _topic(hosting, headers=IN_OTHER).ok()["topic_id"]
     here = _topic(hosting).ok()["topic_id"]
-    assert hosting.get(f"/v1/topics/{there}").code == "topic-not-found"
+    assert hosting.get(f"/v1/topics/{there}").code == "not-found"
     assert hosting.get(f"/v1/topics/{there}", headers=IN_OTHER).ok()["title"] == "Tea"
     assert cast.agent.topic(here)["title"] == "Tea"
     hosting.post(f"/v1/topics/{there}/pin", {"reason": "x"}, headers=IN_OTHER).ok()
@@ -50,7 +50,7 @@ def test_each_request_names_its_store(cast: Cast, hosting: Caller) -> None:
 @pytest.mark.parametrize("name", ["nowhere", "", "public", "other; x"])
 def test_a_store_that_does_not_exist_is_not_found(hosting: Caller, name: str) -> None:
     answer = _topic(hosting, headers={"X-MemState-Store": name})
-    assert (answer.status, answer.code) == (404, "store-not-found")
+    assert (answer.status, answer.code) == (404, "not-found")
     assert Topic.objects.count() == 0
 
 
@@ -60,7 +60,7 @@ def test_any_other_key_opens_its_own_store_only(cast: Cast, hosting: Caller) -> 
     theirs = Caller(in_process, SECRET + "2")
     for caller, own, named in ((cast.operator, MAIN, "other"), (theirs, "other", MAIN), (theirs, "other", "nowhere")):
         answer = _topic(caller, headers={"X-MemState-Store": named})
-        assert (answer.status, answer.code) == (403, "store-not-allowed")
+        assert (answer.status, answer.code) == (403, "not-allowed")
         with store_use(own):
             before = Topic.objects.count()
         _topic(caller, headers={"X-MemState-Store": own}).ok()
@@ -103,9 +103,9 @@ def test_the_command_makes_and_lists_it(capsys: pytest.CaptureFixture[str]) -> N
     _topic(Caller(in_process, secret), headers=IN_OTHER).ok()
     call_command("key", "list")
     assert "for all stores" in capsys.readouterr().out
-    with pytest.raises(CommandError, match="store-not-allowed"):
+    with pytest.raises(CommandError, match="not-allowed"):
         call_command("key", "--in-store", "other", "create", "hosting", "--installation")
-    with raises_code(ValueRefused, "store-not-allowed"):
+    with raises_code(ValueRefused, "not-allowed"):
         key_create(name="x", role="agent", secret=SECRET, may_forget=True, installation=True)
 
 

@@ -150,7 +150,7 @@ def test_a_file_without_any_message_is_refused(source: str, value: Any, tmp_path
     assert check(source, path).problems == ["This file contains no messages."]
     with pytest.raises(CommandError) as refused:
         call_command("import", str(path), "--from", source, stdout=StringIO())
-    assert refused.value.code == "import-refused"
+    assert refused.value.code == "invalid-file"
     assert store_rows() == before
 
 

@@ -38,18 +38,18 @@ def test_the_commands_take_a_store_from_here_to_there(cast: Cast, clock: Clock, 
     assert f"{len(lines(whole)):,} lines" in called("export", path)
     assert path.read_bytes() == whole
     assert not part.exists()
-    with pytest.raises(CommandError, match=r"\[file-exists\]$"):
+    with pytest.raises(CommandError, match=r"\[already-exists\]$"):
         called("export", path)
     with pytest.raises(CommandError, match=r"\[file-not-writable\]$"):
         called("export", tmp_path / "nowhere" / "store.jsonl")
     part.write_bytes(b"".join(lines(whole)[:50]))
     # What was made meanwhile is not written over either.
-    with pytest.raises(CommandError, match=r"\[file-exists\]$"):
+    with pytest.raises(CommandError, match=r"\[already-exists\]$"):
         called("export", path)
     part = part.rename(tmp_path / "other.jsonl.part")
     with part.open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        with pytest.raises(CommandError, match=r"\[file-in-use\]$"):
+        with pytest.raises(CommandError, match=r"\[busy\]$"):
             called("export", tmp_path / "other.jsonl")
     part.unlink()
     # Someone else has laid out where it is to go.

@@ -181,7 +181,7 @@ def test_the_command_says_so_too(agent: Caller, tmp_path: Path, capsys: pytest.C
 
 def test_a_file_that_is_not_there_is_no_failure_of_the_program(db: None, tmp_path: Path) -> None:
     for path in (tmp_path / "nothing", tmp_path):
-        with pytest.raises(CommandError, match=r"\[file-unreadable\]$"):
+        with pytest.raises(CommandError, match=r"\[invalid-file\]$"):
             call_command("import", str(path))
-        with pytest.raises(CommandError, match=r"\[file-unreadable\]$"):
+        with pytest.raises(CommandError, match=r"\[invalid-file\]$"):
             call_command("import", str(path), "--dry-run")

@@ -185,7 +185,7 @@ def test_an_offered_file_is_checked_and_waits_for_a_yes(
     job = import_offer(path, principal=SYSTEM, now=clock.now, enqueue=_no_one)
     with pytest.raises(Conflict) as refused:
         import_confirm(job.pk, principal=SYSTEM, now=clock.now, enqueue=_no_one)
-    assert refused.value.code == "wrong-status"
+    assert refused.value.code == "conflict"
     assert tasks.import_continue(str(job.pk)) == "waiting"
     job.refresh_from_db()
     assert job.report["sorts"] == {"topic": {"brought": 30}}

@@ -144,5 +144,5 @@ def test_the_command_tells_what_is_lost_and_brings_the_rest(db: None, file: Path
     call_command("import", str(file), "--from", "mem0", "--scope", "/brought", stdout=StringIO())
     assert Topic.objects.get().scope.path == "/brought/user/mara"
     file.write_text("[")
-    with pytest.raises(CommandError, match=r"\[file-not-json\]$"):
+    with pytest.raises(CommandError, match=r"\[invalid-file\]$"):
         call_command("import", str(file), "--from", "chat", stdout=StringIO())

@@ -127,7 +127,7 @@ def test_a_zip_archive_is_refused_with_what_to_do(file: Path) -> None:
     for look in (source_guess, lambda path: checked(path, "claude")):
         with pytest.raises(RequestRefused) as refused:
             look(file)
-        assert refused.value.code == "file-not-an-export"
+        assert refused.value.code == "invalid-file"
     assert not ImportJob.objects.exists()
 
 

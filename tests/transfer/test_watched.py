@@ -83,7 +83,7 @@ def test_a_file_that_changes_while_it_is_read_ends_its_import(
 
     with pytest.raises(RequestRefused) as refused:
         import_check(path, principal=SYSTEM, now=timezone.now(), progress=changed)
-    assert refused.value.code == "file-changed"
+    assert refused.value.code == "changed-meanwhile"
     path.write_bytes(content)
     job = import_start(path, principal=SYSTEM, now=timezone.now())
     job = import_work(job.pk, clock=timezone.now, seconds=60, progress=changed)

@@ -27,7 +27,7 @@ _slots_taken = 0
 class TooManyConversations(MemoryProblem):
     """The maximum number of turns is running (503); ``retry_after`` is in seconds."""
 
-    code = ProblemCode.TOO_MANY_CONVERSATIONS
+    code = ProblemCode.TOO_MANY_REQUESTS
     retry_after = 5
 
 

@@ -31,7 +31,6 @@ from memory.agents.tools.write_log import item_write
 from memory.agents.tools.write_tools import writing_tools
 from memory.core.callbacks import Clock, Enqueue
 from memory.core.errors import MemoryProblem, RequestRefused, ValueRefused
-from memory.core.problem_codes import ProblemCode
 from memory.ingest.items import IngestItem
 from memory.ingest.plan import ItemReply
 from memory.llm.chat_request import mark_make, model_configured
@@ -92,7 +91,7 @@ def chat_begin(
         if request.scope is not None and scope != conversation.scope:
             raise RequestRefused(
                 f"This conversation belongs to the scope {conversation.scope}. Start a new one for {scope}.",
-                code=ProblemCode.ANOTHER_SCOPE,
+                member="scope",
             )
     if not model_configured():
         raise ModelUnavailable(_NO_MODEL, kind="not_configured")

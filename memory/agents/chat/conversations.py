@@ -12,7 +12,6 @@ from memory.agents.chat.turns import turn_ended
 from memory.core.cursors import cursor_as_number
 from memory.core.errors import NotVisible
 from memory.core.ids import uuid7_at
-from memory.core.problem_codes import ProblemCode
 from memory.models import Conversation, ConversationTurn, ConversationWrite
 from memory.models.newest_first import newest_page
 from memory.predicates.binding import path_q
@@ -43,7 +42,7 @@ def conversation_get(conversation_id: uuid.UUID, *, principal: Principal) -> Con
     """
     found = _named(_visible(principal)).filter(pk=conversation_id).first()
     if found is None:
-        raise NotVisible(f"Conversation {conversation_id} does not exist.", code=ProblemCode.CONVERSATION_NOT_FOUND)
+        raise NotVisible(f"Conversation {conversation_id} does not exist.")
     return found
 
 
@@ -52,8 +51,7 @@ def conversation_led(conversation_id: uuid.UUID, *, principal: Principal) -> Con
     found = conversation_get(conversation_id, principal=principal)
     if found.identity != principal.identity:
         raise NotVisible(
-            f"Conversation {conversation_id} was started by another caller. Only that caller can continue it.",
-            code=ProblemCode.CONVERSATION_NOT_FOUND,
+            f"Conversation {conversation_id} was started by another caller. Only that caller can continue it."
         )
     return found
 

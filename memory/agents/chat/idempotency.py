@@ -98,8 +98,7 @@ def _repeat_check(turn: ConversationTurn, *, now: dt.datetime) -> None:
         raise Conflict(
             "The message with this Idempotency-Key was interrupted after it had written something, so it is not "
             f"answered again. See conversation {turn.conversation_id} for what was written. To continue, use another "
-            "key.",
-            code=ProblemCode.MESSAGE_BROKEN_OFF,
+            "key."
         )
 
 

@@ -84,10 +84,11 @@ def request_check(request: ChatRequest, *, principal: Principal) -> None:
     if request.messages[-1].role != "user":
         raise RequestRefused(
             "The last message must have the role user, because it is the one that is answered.",
-            code=ProblemCode.LAST_MESSAGE_NOT_OF_USER,
+            code=ProblemCode.CONFLICT,
+            member="messages",
         )
     if not request.last.strip():
-        raise ValueRefused("The last message is empty.", code=ProblemCode.EMPTY_TEXT)
+        raise ValueRefused("The last message is empty.", code=ProblemCode.MISSING_MEMBER, member="messages")
     if request.intent_override not in (None, "query"):
         principal.require("agent")
     read_only = principal.role == "reader" or request.intent_override == "query"
@@ -101,7 +102,8 @@ def length_check(request: ChatRequest) -> None:
         raise ValueRefused(
             f"The last message has {len(request.last):,} characters; the limit is {MAX_ANSWERED:,}. To store a longer "
             "text, send it with study: true and intent_override: ingest.",
-            code=ProblemCode.TEXT_TOO_LONG,
+            code=ProblemCode.TOO_LARGE,
+            member="messages",
         )
 
 

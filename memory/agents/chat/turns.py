@@ -93,7 +93,7 @@ def conversation_lock(conversation_id: uuid.UUID, *, now: dt.datetime) -> Conver
     locked = Conversation.objects.select_for_update(no_key=True).get(pk=conversation_id)
     turns_lost_close(now=now, conversation=locked)
     if turn_at_work(locked, now=now):
-        raise Conflict(AT_WORK, code=ProblemCode.ASSISTANT_AT_WORK)
+        raise Conflict(AT_WORK, code=ProblemCode.BUSY)
     return locked
 
 
@@ -142,10 +142,7 @@ def turn_check(turn: ConversationTurn) -> None:
             code=ProblemCode.ERASED_MEANWHILE,
         )
     if ended != Ended.WORKING:
-        raise Conflict(
-            "The answer to this message took too long and was stopped, so nothing was written.",
-            code=ProblemCode.MESSAGE_GIVEN_UP,
-        )
+        raise Conflict("The answer to this message took too long and was stopped, so nothing was written.")
 
 
 class CallLog:

@@ -203,7 +203,7 @@ WHERE w.id = d.id
 class UndoPreviewOutdated(Conflict):
     """The effect of the undo has changed since the preview (409)."""
 
-    code = ProblemCode.PREVIEW_OUTDATED
+    code = ProblemCode.CHANGED_MEANWHILE
 
 
 @dataclass(slots=True)

@@ -99,10 +99,7 @@ def study_resume(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime, e
         conversation = Conversation.objects.select_for_update(no_key=True).get(pk=seen.conversation_id)
         job = job_lock(StudyJob, job_id)
         if job.status not in (Status.CANCELLED, Status.FAILED):
-            raise Conflict(
-                f"This study is {job.get_status_display().lower()}, so there is nothing to resume.",
-                code=ProblemCode.WRONG_STATUS,
-            )
+            raise Conflict(f"This study is {job.get_status_display().lower()}, so there is nothing to resume.")
         if job.phase == Phase.BUILDING and source_text(job.source_id) is None:
             raise Conflict("The text was erased, so the study cannot continue.", code=ProblemCode.ERASED_MEANWHILE)
         if conversation.undone_at is not None and conversation.undone_at >= job.created_at:
@@ -111,7 +108,7 @@ def study_resume(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime, e
                 code=ProblemCode.ERASED_MEANWHILE,
             )
         if job_writer(job, now=now) is None:
-            raise Conflict(owner_lost_access(job.actor), code=ProblemCode.AUTHOR_NOT_ALLOWED)
+            raise Conflict(owner_lost_access(job.actor), code=ProblemCode.NOT_ALLOWED)
         open_limit_check(job.identity, counting=True)
         job.status, job.failure, job.tries = Status.WORKING, "", 0
         job.not_before, job.finished_at, job.moved_at, job.enqueued_at = None, None, now, now
@@ -134,12 +131,12 @@ def open_limit_check(identity: str, *, counting: bool = False) -> None:
         raise Conflict(
             f"{found['own']} of your long texts are being studied, and the limit is {own}. Wait until one is done, or "
             "cancel one.",
-            code=ProblemCode.TOO_MANY_STUDIES,
+            code=ProblemCode.TOO_MANY_REQUESTS,
         )
     if found["all"] >= most:
         raise Conflict(
             f"{found['all']} long texts are being studied, which is the limit of this store. Try again later.",
-            code=ProblemCode.TOO_MANY_STUDIES,
+            code=ProblemCode.TOO_MANY_REQUESTS,
         )
 
 

@@ -194,14 +194,14 @@ class BuildStep(StudyStep):
     def _write(self, item: IngestItem) -> ItemReply:
         if len(self.staged) >= MAX_WRITES:
             raise ValueRefused(
-                f"This part has reached the limit of {MAX_WRITES} writes. Finish now.", code=ProblemCode.STEP_LIMIT
+                f"This part has reached the limit of {MAX_WRITES} writes. Finish now.", code=ProblemCode.TOO_LARGE
             )
         return self.stage(item)
 
     def _new(self, asked: NewTopicArguments) -> ToolReply:
         if self.made >= MAX_TOPICS:
             raise ValueRefused(
-                f"This part has reached the limit of {MAX_TOPICS} topics. Finish now.", code=ProblemCode.STEP_LIMIT
+                f"This part has reached the limit of {MAX_TOPICS} topics. Finish now.", code=ProblemCode.TOO_LARGE
             )
         topic_id = topic_id_of(self.job.id, self.at, self.made)
         item = item_new(asked, topic_id=topic_id, kind=self.job.kind)
@@ -234,9 +234,7 @@ class BuildStep(StudyStep):
     def _read(self, asked: TopicArguments) -> ToolReply:
         topic = self.known.topics.get(asked.topic_id)
         if topic is None or topic.id == self.source:
-            raise ValueRefused(
-                f"Topic {asked.topic_id} was not created from this text.", code=ProblemCode.TOPIC_NOT_OF_STUDY
-            )
+            raise ValueRefused(f"Topic {asked.topic_id} was not created from this text.", code=ProblemCode.NOT_ALLOWED)
         return ToolReply(_shown(topic, self.source, most=_MAX_CHARS), [topic.id])
 
 
@@ -342,7 +340,7 @@ class LinkStep(StudyStep):
             self.known.topics |= known_load(changed=[], read=[topic_id], lock=False).topics
         topic = self.known.topics.get(topic_id)
         if topic is None or not self.principal.sees(topic.scope):
-            raise NotVisible(f"Topic {topic_id} does not exist.", code=ProblemCode.TOPIC_NOT_FOUND)
+            raise NotVisible(f"Topic {topic_id} does not exist.")
         if not topic.live or topic.id in self.merges:
             raise RequestRefused(
                 f"Topic {topic_id} is archived, released or merged. Do not change it.", code=ProblemCode.TOPIC_GONE
@@ -355,7 +353,7 @@ class LinkStep(StudyStep):
         if found is None:
             raise RequestRefused(
                 f"Topic {topic_id} is not one of the given topics. Only these can be linked or merged.",
-                code=ProblemCode.TOPIC_NOT_OF_STUDY,
+                code=ProblemCode.NOT_ALLOWED,
             )
         if found in self.merges:
             raise RequestRefused(
@@ -363,7 +361,7 @@ class LinkStep(StudyStep):
             )
         if len(self.staged) + len(self.merges) >= MAX_LINKS:
             raise RequestRefused(
-                f"This step has reached the limit of {MAX_LINKS} writes. Finish now.", code=ProblemCode.STEP_LIMIT
+                f"This step has reached the limit of {MAX_LINKS} writes. Finish now.", code=ProblemCode.TOO_LARGE
             )
         return found
 
@@ -379,7 +377,7 @@ class LinkStep(StudyStep):
             raise RequestRefused(
                 f"Topic {own} cannot be merged into topic {into.id}. Both must be different topics of the scope "
                 f"{self.job.scope}, and no topic may have been merged into {own}.",
-                code=ProblemCode.TOPICS_NOT_MERGEABLE,
+                code=ProblemCode.CONFLICT,
             )
         self.merges[own] = into.id
         return ToolReply({"topic_id": str(into.id), "applied": [f"merged:{own}"]}, [into.id, own])

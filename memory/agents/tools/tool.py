@@ -15,9 +15,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from memory.core.errors import MemoryProblem, ValueRefused
 from memory.core.json_limits import json_guarded
-from memory.core.problem_codes import ProblemCode, validation_code
+from memory.core.problem_codes import ProblemCode
 from memory.core.replies import TypedDict, doc
-from memory.core.requests import RequestModel
+from memory.core.requests import RequestModel, validation_problem
 from memory.models.locks import lock_missed
 
 
@@ -29,8 +29,6 @@ class Arguments(RequestModel):
 
 A = TypeVar("A", bound=Arguments)
 _DEPTH = 12
-# The maximum number of validation errors of one call that are reported to the model.
-_MAX_WRONG = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,27 +158,25 @@ class Toolbox:
             if tool is None:
                 raise ValueRefused(
                     f"Tool {name[:100]!r} does not exist. Tools are: {', '.join(self.tools)}.",
-                    code=ProblemCode.TOOL_NOT_FOUND,
+                    code=ProblemCode.NOT_FOUND,
                 )
             reply, ok = tool.run(tool.arguments.model_validate(parsed)), True
         except ValidationError as problem:
-            wrong = [
-                f"{'.'.join(map(str, each['loc'])) or 'arguments'}: "
-                + each["msg"].removeprefix("Value error, ").rstrip(".")
-                for each in problem.errors()[:_MAX_WRONG]
-            ]
-            sentence = f"The arguments are invalid. {'; '.join(wrong)}."
-            reply = ToolReply({"error": sentence, "code": validation_code(problem.errors())})
+            reply = _refusal(validation_problem(problem.errors()))
         except MemoryProblem as problem:
-            reply = ToolReply({"error": problem.sentence, "code": problem.code})
+            reply = _refusal(problem)
         except OperationalError as problem:
             if connection.in_atomic_block or not lock_missed(problem):
                 raise
             sentence = "The same topics are being changed by another request. Try again."
-            reply = ToolReply({"error": sentence, "code": ProblemCode.DATABASE_BUSY})
+            reply = ToolReply({"error": sentence, "code": ProblemCode.BUSY})
         ms = (time.perf_counter() - started) * 1000
         topic_ids = list(dict.fromkeys(reply.topic_ids))
         seen = [each for each in dict.fromkeys(reply.seen) if each not in set(topic_ids)]
         return ToolCalled(
             name, parsed, reply.result, ok, ms, topic_ids, seen, wrote=ok and tool is not None and tool.writes
         )
+
+
+def _refusal(problem: MemoryProblem) -> ToolReply:
+    return ToolReply({"error": problem.sentence, **problem.as_members()})

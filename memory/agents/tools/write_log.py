@@ -104,7 +104,7 @@ def _check_kind(item: IngestItem, prepared: PreparedItems, *, principal: Princip
         raise ValueRefused(
             f"Memories of kind {item.topic_kind!r} are never forgotten, so only people can create them. Choose another "
             "kind.",
-            code=ProblemCode.RESERVED_KIND,
+            member="topic_kind",
         )
 
 

@@ -36,7 +36,6 @@ from memory.console.list_page import ListPage, NoFilter
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.undo import run_named, undo_offer
 from memory.core.errors import Conflict, MemoryProblem, NotVisible
-from memory.core.problem_codes import ProblemCode
 from memory.core.truncate import line_cut
 from memory.forgetting.runs import run_get
 from memory.health import worker_problem
@@ -339,7 +338,7 @@ def _model() -> dict[str, Any]:
 def _turn(request: ConsoleRequest, conversation: Conversation, place: int) -> TurnShown:
     rows = conversation_turns(conversation, now=timezone.now(), before=place + 1, limit=1)
     if not rows or rows[0].place != place:
-        raise NotVisible(f"Message {place:,} of this conversation does not exist.", code=ProblemCode.MESSAGE_NOT_FOUND)
+        raise NotVisible(f"Message {place:,} of this conversation does not exist.")
     return turns_shown(rows, principal=request.principal)[0]
 
 

@@ -50,13 +50,13 @@ def ids_chosen(members: QueryDict, *, principal: Principal) -> list[uuid.UUID]:
             raise ValueRefused(
                 f"More than {MAX_AT_ONCE:,} memories match, and at most {MAX_AT_ONCE:,} can be changed at once. "
                 "Go back and narrow the filter.",
-                code=ProblemCode.TOO_MANY_TOPICS,
+                code=ProblemCode.TOO_LARGE,
             )
         return found
     try:
         return list(dict.fromkeys(uuid.UUID(text) for text in members.getlist("topic")))
     except ValueError as problem:
-        raise ValueRefused("One of the values is not a memory id.", code=ProblemCode.INVALID_ID) from problem
+        raise ValueRefused("One of the values is not a memory id.") from problem
 
 
 @page(post=OPERATOR)
@@ -84,7 +84,7 @@ def bulk(request: ConsoleRequest, verb: str) -> HttpResponse:
 def _ids_named(request: ConsoleRequest) -> list[uuid.UUID]:
     ids = ids_chosen(request.POST, principal=request.principal)
     if not ids:
-        raise ValueRefused("No memory was selected. Go back and select memories.", code=ProblemCode.NOTHING_NAMED)
+        raise ValueRefused("No memory was selected. Go back and select memories.", code=ProblemCode.MISSING_MEMBER)
     return ids
 
 

@@ -97,8 +97,7 @@ class KeyForm(forms.Form):
         said = self.cleaned_data
         if said.get("may_forget") and said.get("role") not in (None, "agent"):
             self.add_error(
-                "may_forget",
-                ValidationError("Choose the role Agent for this.", code=ProblemCode.MAY_FORGET_NEEDS_AGENT),
+                "may_forget", ValidationError("Choose the role Agent for this.", code=ProblemCode.CONTRADICTORY_REQUEST)
             )
         return said
 

@@ -22,7 +22,6 @@ from memory.console.tuning import address, tuning_head
 from memory.core.cursors import cursor_as_number
 from memory.core.errors import Conflict, MemoryProblem, ValueRefused
 from memory.core.policy_values import KNOB_LABELS
-from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import ROOT, scope_ancestors, scope_normalize
 from memory.forgetting.token_usage import token_gauges
 from memory.insight.activity import day_begin
@@ -79,7 +78,7 @@ def number_of(request: ConsoleRequest, name: str) -> int:
     try:
         return cursor_as_number(members.get(name) or "0")
     except ValueRefused as problem:
-        raise ValueRefused(f"{name} must be a version number.", code=ProblemCode.INVALID_ID) from problem
+        raise ValueRefused(f"{name} must be a version number.") from problem
 
 
 @page(get=READER)

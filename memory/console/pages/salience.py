@@ -131,7 +131,7 @@ def _draft_valid(request: ConsoleRequest) -> SalienceDraft:
     draft = SalienceDraft(request.GET, policies=policies_current())
     if draft.refused:
         wrong = next(iter(draft.form.errors.as_data().values()))[0]
-        raise ValueRefused(wrong.messages[0], code=ProblemCode.DRAFT_REFUSED)
+        raise ValueRefused(wrong.messages[0], code=ProblemCode.INVALID_POLICY)
     return draft
 
 

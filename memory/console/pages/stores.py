@@ -84,7 +84,7 @@ class DropForm(ReasonForm):
     def clean_typed(self) -> str:
         """Return the typed name. Raises ``ValidationError`` if it does not match."""
         if (typed := str(self.cleaned_data["typed"])) != self._name:
-            raise ValidationError("The name does not match. Nothing was dropped.", code=ProblemCode.WRONG_CONFIRMATION)
+            raise ValidationError("The name does not match. Nothing was dropped.", code=ProblemCode.INVALID_MEMBER)
         return typed
 
 

@@ -52,7 +52,7 @@ def topic(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
         receipt = receipt_of_topic(topic_id, principal=request.principal)
         if receipt is None:
             raise
-        return show(request, "purged.html", {"receipt": receipt, "code": ProblemCode.TOPIC_NOT_FOUND}, status=410)
+        return show(request, "purged.html", {"receipt": receipt, "code": ProblemCode.NOT_FOUND}, status=410)
     changes, _more = audit_list(
         AuditFilter(topic_id=topic_id), principal=request.principal, cursor=None, limit=LAST_CHANGES
     )

@@ -86,11 +86,9 @@ class TopicForm(forms.Form):
         lines = lines_plain(self.cleaned_data["categories"]).split("\n")
         names = [line if line in self.known else line.strip() for line in lines if line in self.known or line.strip()]
         if len(names) > MAX_CATEGORIES:
-            raise forms.ValidationError(f"At most {MAX_CATEGORIES} categories.", code=ProblemCode.TOO_MANY_CATEGORIES)
+            raise forms.ValidationError(f"At most {MAX_CATEGORIES} categories.", code=ProblemCode.TOO_LARGE)
         if any(len(name) > MAX_NAME for name in names):
-            raise forms.ValidationError(
-                f"Use at most {MAX_NAME} characters per category.", code=ProblemCode.TEXT_TOO_LONG
-            )
+            raise forms.ValidationError(f"Use at most {MAX_NAME} characters per category.", code=ProblemCode.TOO_LARGE)
         return names
 
     def change(self) -> TopicChange:

@@ -13,7 +13,6 @@ from memory.console.fields import ReasonField, form_error
 from memory.console.forget_forms import MAX_REASON, ForgetConfirmForm
 from memory.console.page import OPERATOR, ConsoleRequest, go, page, show
 from memory.core.errors import Conflict, MemoryProblem, NotVisible
-from memory.core.problem_codes import ProblemCode
 from memory.core.truncate import text_cut
 from memory.erasure.purge import topics_purge
 from memory.erasure.replies import SupersededOut
@@ -108,7 +107,7 @@ def topic_superseded(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpRespon
     now = timezone.now()
     detail = topic_get(topic_id, principal=request.principal, now=now)
     if detail["merged_into"] or detail["released_at"]:
-        raise Conflict("Recalls do not return this memory. Restore it first.", code=ProblemCode.WRONG_STANDING)
+        raise Conflict("Recalls do not return this memory. Restore it first.")
     facts = _facts(topic_id)
     form = SupersedeForm(request.POST if request.method == "POST" else None, facts=facts[:MAX_FACTS])
     status = 422 if form.is_bound else 200

@@ -140,14 +140,14 @@ def _upload(request: ConsoleRequest) -> HttpResponse:
     form = ImportForm(request.POST, request.FILES)
     form.is_valid()
     if upload.refused:
-        form.errors["file"] = form.error_class([forms.ValidationError(upload.refused, code=ProblemCode.UPLOAD_REFUSED)])
+        form.errors["file"] = form.error_class([forms.ValidationError(upload.refused, code=ProblemCode.INVALID_FILE)])
     if form.errors or upload.path is None:
         return _page(request, form, status=422)
     source = form.cleaned_data["source"]
     try:
         source = source or source_guess(upload.path)
         if not source:
-            raise RequestRefused(_UNKNOWN, code=ProblemCode.FILE_NOT_AN_EXPORT)
+            raise RequestRefused(_UNKNOWN, code=ProblemCode.INVALID_FILE)
         job = _offer(request, upload.path, source=source, form=form)
     except MemoryProblem as problem:
         form.add_error(None if source else "file", form_error(problem))
@@ -178,7 +178,7 @@ def transfer_recheck(request: ConsoleRequest, import_id: uuid.UUID) -> HttpRespo
     form = ReadingForm(request.POST)
     if not _checkable_again(job):
         raise Conflict(
-            "The file cannot be checked again: it is being imported, or it was removed.", code=ProblemCode.UPLOAD_GONE
+            "The file cannot be checked again: it is being imported, or it was removed.", code=ProblemCode.NOT_FOUND
         )
     if not form.is_valid():
         return _import_page(request, job, form=form, status=422)

@@ -12,10 +12,9 @@ from django.utils import timezone
 from tqdm import tqdm
 
 from memory.access.principal import Principal
-from memory.core.errors import MemoryProblem
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_normalize
-from memory.management.store_command import CommandRefused, StoreCommand, command_refused
+from memory.management.store_command import CommandRefused, StoreCommand
 from memory.transfer.export import export_note, export_size, store_export
 
 STDOUT = "-"
@@ -46,7 +45,7 @@ class Command(StoreCommand):
             part = path.with_name(path.name + ".part")
             if path.exists():
                 raise CommandRefused(
-                    f"{path} is there already; give another name, or remove it.", ProblemCode.FILE_EXISTS
+                    f"{path} is there already; give another name, or remove it.", ProblemCode.ALREADY_EXISTS
                 )
             lines = self._part(part, principal, vectors=options["vectors"])
             part.replace(path)
@@ -54,8 +53,6 @@ class Command(StoreCommand):
             raise CommandRefused(
                 f"{options['file']} cannot be written: {problem.strerror}.", ProblemCode.FILE_NOT_WRITABLE
             ) from problem
-        except MemoryProblem as problem:
-            raise command_refused(problem) from problem
         self.stdout.write(f"{lines:,} lines were written to {path}.")
 
     def _part(self, part: Path, principal: Principal, *, vectors: bool) -> int:
@@ -88,7 +85,7 @@ def _file_lock(file: IO[bytes], part: Path) -> None:
         fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as problem:
         raise CommandRefused(
-            f"Another export writes {part} at the moment; let it finish, or stop it.", ProblemCode.FILE_IN_USE
+            f"Another export writes {part} at the moment; let it finish, or stop it.", ProblemCode.BUSY
         ) from problem
 
 

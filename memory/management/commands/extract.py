@@ -8,14 +8,13 @@ from django.utils import timezone
 from tqdm import tqdm
 
 from memory.access.principal import Principal
-from memory.core.errors import MemoryProblem
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_normalize
 from memory.extraction.dropped_text import dropped_words
 from memory.extraction.replies import ExtractReply
 from memory.extraction.request import extract
 from memory.jobs.tasks import upkeep_request
-from memory.management.store_command import CommandRefused, StoreCommand, command_refused
+from memory.management.store_command import CommandRefused, StoreCommand
 
 
 class Command(StoreCommand):
@@ -40,13 +39,9 @@ class Command(StoreCommand):
             scope = scope_normalize(options["scope"])
             found = self._extract(content, scope=scope, kind=options["kind"], store=options["store"])
         except OSError as problem:
-            raise CommandRefused(
-                f"{path} cannot be read: {problem.strerror}.", ProblemCode.FILE_UNREADABLE
-            ) from problem
+            raise CommandRefused(f"{path} cannot be read: {problem.strerror}.", ProblemCode.INVALID_FILE) from problem
         except UnicodeDecodeError as problem:
-            raise CommandRefused(f"{path} is not UTF-8 text.", ProblemCode.FILE_UNREADABLE) from problem
-        except MemoryProblem as problem:
-            raise command_refused(problem) from problem
+            raise CommandRefused(f"{path} is not UTF-8 text.", ProblemCode.INVALID_FILE) from problem
         for fact in found["extracted"]:
             self.stdout.write(fact)
         for line in _summary_lines(found):

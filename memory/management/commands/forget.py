@@ -12,7 +12,6 @@ from tqdm import tqdm
 
 from memory.access.principal import TERMINAL
 from memory.core.durations import duration_parse
-from memory.core.errors import MemoryProblem
 from memory.core.rules import EVENTS
 from memory.core.scopes import ROOT, scope_normalize
 from memory.forgetting.apply import run_step
@@ -21,7 +20,7 @@ from memory.forgetting.plan import run_plan
 from memory.forgetting.refusals import run_refuse
 from memory.forgetting.run_list import ActionFilter, RunFilter, run_actions, runs_list
 from memory.forgetting.runs import run_begin, run_get, run_undo
-from memory.management.store_command import StoreCommand, command_refused
+from memory.management.store_command import StoreCommand
 from memory.models import ForgetRun
 from memory.policy.effective import policies_current
 
@@ -67,23 +66,20 @@ class Command(StoreCommand):
         parser.add_argument("--reason", default="", help="The reason, for the journal.")
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        try:
-            if options["runs"]:
-                self._list(scope_normalize(options["scope"]), options["show"])
-            elif options["undo"]:
-                self._undo(options["undo"], options["reason"])
-            elif options["apply_plan"] or options["approve"]:
-                self._begin(options)
-            elif options["refuse"]:
-                self._refuse(options)
-            elif options["pause"] or options["resume"]:
-                self._pause(options)
-            elif options["pauses"]:
-                self._pauses(scope_normalize(options["scope"]))
-            else:
-                self._plan(options)
-        except MemoryProblem as problem:
-            raise command_refused(problem) from problem
+        if options["runs"]:
+            self._list(scope_normalize(options["scope"]), options["show"])
+        elif options["undo"]:
+            self._undo(options["undo"], options["reason"])
+        elif options["apply_plan"] or options["approve"]:
+            self._begin(options)
+        elif options["refuse"]:
+            self._refuse(options)
+        elif options["pause"] or options["resume"]:
+            self._pause(options)
+        elif options["pauses"]:
+            self._pauses(scope_normalize(options["scope"]))
+        else:
+            self._plan(options)
 
     def _pause(self, options: dict[str, Any]) -> None:
         scope, reason, now = scope_normalize(options["scope"]), options["reason"], timezone.now()

@@ -78,7 +78,7 @@ class Command(StoreCommand):
                 self._take_back(options["take_back"], principal, reason=options["reason"], dry=options["dry_run"])
                 return
             if path is None:
-                raise CommandRefused("Give the path of a file.", ProblemCode.INVALID_ARGUMENT)
+                raise CommandRefused("Give the path of a file.", ProblemCode.INVALID_MEMBER)
             source = options["source"] or source_guess(path) or FORMAT
             if source != options["source"] and source != FORMAT:
                 self.stdout.write(f"Read as: {IMPORTERS[source].title}.")
@@ -91,9 +91,7 @@ class Command(StoreCommand):
             self._losses(ImportReport(**job.report))
             job = self._work(job)
         except OSError as problem:
-            raise CommandRefused(
-                f"{path} cannot be read: {problem.strerror}.", ProblemCode.FILE_UNREADABLE
-            ) from problem
+            raise CommandRefused(f"{path} cannot be read: {problem.strerror}.", ProblemCode.INVALID_FILE) from problem
         except MemoryProblem as problem:
             raise CommandRefused(
                 f"{_FAILED[options['take_back'] is None]} {problem.sentence}", problem.code
@@ -123,7 +121,7 @@ class Command(StoreCommand):
             self.stdout.write(sentence)
         self._losses(report)
         if report.problems:
-            raise CommandRefused("\n".join(report.problems), ProblemCode.IMPORT_REFUSED)
+            raise CommandRefused("\n".join(report.problems), ProblemCode.INVALID_FILE)
         self.stdout.write("Nothing was written. To import the file, run the command without --dry-run.")
 
     def _work(self, job: ImportJob) -> ImportJob:
@@ -134,7 +132,7 @@ class Command(StoreCommand):
                     job = import_work(job.pk, clock=timezone.now, seconds=TURN_SECONDS, progress=tick)
         except (DatabaseError, MemoryProblem) as problem:
             job.refresh_from_db()
-            code = problem.code if isinstance(problem, MemoryProblem) else ProblemCode.IMPORT_FAILED
+            code = problem.code if isinstance(problem, MemoryProblem) else ProblemCode.INVALID_FILE
             raise CommandRefused(f"{job.failure} Start it again to continue.", code) from problem
         if job.status == ImportJob.Status.DONE:
             upkeep_request()
@@ -145,7 +143,7 @@ class Command(StoreCommand):
             self.stdout.write(sentence)
         if job.status != ImportJob.Status.DONE:
             raise CommandRefused(
-                job.failure or f"The import was {job.get_status_display().lower()}.", ProblemCode.IMPORT_FAILED
+                job.failure or f"The import was {job.get_status_display().lower()}.", ProblemCode.INVALID_FILE
             )
         self.stdout.write(
             f"Import {job.pk}. manage.py import --take-back {job.pk} releases the topics that it has imported."

@@ -21,7 +21,7 @@ from memory.core.problem_codes import URN_PREFIX, ProblemCode
 from memory.core.scopes import scope_normalize
 from memory.ingest.batch import batch_ingest
 from memory.jobs.tasks import upkeep_request
-from memory.management.store_command import CommandRefused, StoreCommand, command_refused
+from memory.management.store_command import CommandRefused, StoreCommand
 
 # Small enough to lose little when the command is stopped, large enough to keep the embedder busy.
 LINES_PER_BATCH = 200
@@ -48,11 +48,7 @@ class Command(StoreCommand):
             with path.open("rb") as file:
                 accepted, refused = self._ingest(file, scope=scope, defer=options["defer"])
         except OSError as problem:
-            raise CommandRefused(
-                f"{path} cannot be read: {problem.strerror}.", ProblemCode.FILE_UNREADABLE
-            ) from problem
-        except MemoryProblem as problem:
-            raise command_refused(problem) from problem
+            raise CommandRefused(f"{path} cannot be read: {problem.strerror}.", ProblemCode.INVALID_FILE) from problem
         self.stdout.write(f"{accepted} items were stored.")
         if refused:
             # The idempotency key of a batch is computed from all lines up to its end. A changed line therefore changes

@@ -42,7 +42,7 @@ class Command(VerbCommand, StoreCommand):
     def _create(self, options: dict[str, Any]) -> None:
         days = options["days"]
         if days is not None and not 1 <= days <= 36_500:
-            raise CommandRefused("--days must lie between 1 and 36500.", ProblemCode.INVALID_ARGUMENT)
+            raise CommandRefused("--days must lie between 1 and 36500.", ProblemCode.INVALID_MEMBER)
         secret = secret_generate()
         expires = timezone.now() + dt.timedelta(days=days) if days else None
         key = key_create(

@@ -81,7 +81,7 @@ def _secret(file: Path | None) -> str:
             secret = file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as problem:
             raise CommandRefused(
-                f"{file} cannot be read: {problem}.", ProblemCode.FILE_UNREADABLE, returncode=2
+                f"{file} cannot be read: {problem}.", ProblemCode.INVALID_FILE, returncode=2
             ) from problem
     if not secret.strip():
         raise CommandRefused(f"There is no key. {_HOW}", ProblemCode.KEY_MISSING, returncode=2)

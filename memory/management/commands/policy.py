@@ -92,8 +92,7 @@ class Command(VerbCommand, StoreCommand):
         for name in map(knob_name, options["unset"]):
             if values.pop(name, None) is None:
                 raise ValueRefused(
-                    f"{name} is not set at {scope}, so there is nothing to unset.",
-                    code=ProblemCode.POLICY_VALUE_NOT_SET,
+                    f"{name} is not set at {scope}, so there is nothing to unset.", code=ProblemCode.INVALID_POLICY
                 )
         preset = {None: present.preset, "none": ""}.get(options["preset"], options["preset"])
         version = policy_save(
@@ -111,7 +110,7 @@ class Command(VerbCommand, StoreCommand):
     def _versions(self, options: dict[str, Any]) -> None:
         limit = options["limit"]
         if not 1 <= limit <= 10_000:
-            raise CommandRefused("--limit must lie between 1 and 10000.", ProblemCode.INVALID_ARGUMENT)
+            raise CommandRefused("--limit must lie between 1 and 10000.", ProblemCode.INVALID_MEMBER)
         versions, following = policy_versions(options["scope"], limit=limit)
         if not versions:
             self.stdout.write("This scope has no policy of its own.")
@@ -165,10 +164,10 @@ def _words_read(words: list[str]) -> tuple[str, dict[str, str]]:
     for word in words:
         name, equals, value = word.partition("=")
         if not equals:
-            raise ValueRefused(f"{word!r} is not of the form NAME=VALUE.", code=ProblemCode.INVALID_ARGUMENT)
+            raise ValueRefused(f"{word!r} is not of the form NAME=VALUE.")
         name = knob_name(name.strip())
         if name in values:
-            raise ValueRefused(f"{name} is given twice.", code=ProblemCode.INVALID_ARGUMENT)
+            raise ValueRefused(f"{name} is given twice.")
         values[name] = value
     return scope, values
 
@@ -184,6 +183,6 @@ def _rules_changed(present: PolicyVersion, options: dict[str, Any]) -> list[Any]
     names = {rule["name"] for rule in present.rules}
     for name in options["drop_rule"]:
         if name not in names:
-            raise ValueRefused(f"There is no rule {name!r} set at {present.scope}.", code=ProblemCode.UNKNOWN_RULE)
+            raise ValueRefused(f"There is no rule {name!r} set at {present.scope}.", code=ProblemCode.NOT_FOUND)
     kept = (rule for rule in present.rules if rule["name"] not in options["drop_rule"])
     return [*kept, *options["add_rules"]]

@@ -92,7 +92,7 @@ class Command(VerbCommand):
         what = "from the list" if store_get(name).cluster else "with all its memories and keys"
         self.stderr.write(f"This removes the store {name} {what}. This cannot be undone.")
         if (options["confirm"] or input(f"Type {name} to go on: ")) != name:
-            raise CommandRefused("The name was not typed; nothing was done.", ProblemCode.INVALID_ARGUMENT)
+            raise CommandRefused("The name was not typed; nothing was done.", ProblemCode.INVALID_MEMBER)
         receipt = store_drop(name, actor=TERMINAL.actor, reason=options["reason"])
         self.stdout.write(json.dumps(receipt, indent=2))
 

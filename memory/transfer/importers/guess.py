@@ -31,7 +31,7 @@ def archive_refuse(path: Path) -> None:
         if file.read(4) == b"PK\x03\x04":
             raise RequestRefused(
                 "This is a ZIP archive. Unpack it, and import its files: conversations.json, memories.json.",
-                code=ProblemCode.FILE_NOT_AN_EXPORT,
+                code=ProblemCode.INVALID_FILE,
             )
 
 

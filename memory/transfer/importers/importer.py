@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from memory.access.principal import Principal
 from memory.core.errors import NotVisible
-from memory.core.problem_codes import ProblemCode
 from memory.ingest.items import IngestItem
 from memory.policy.effective import policies_current
 from memory.transfer.forecast import Forecast
@@ -73,7 +72,7 @@ class Importer:
         forgiving importer reports it as a loss. Two queries per ``BATCH`` entries. Raises ``NotVisible``,
         ``RequestRefused`` for a file that is not JSON, ``OSError``."""
         if not principal.sees(scope):
-            raise NotVisible(f"Scope {scope} does not exist.", code=ProblemCode.SCOPE_NOT_FOUND)
+            raise NotVisible(f"Scope {scope} does not exist.")
         report = ImportReport(self.name, size=path.stat().st_size)
         lost: Clauses = Counter()
         notes: Clauses = Counter()

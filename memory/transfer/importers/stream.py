@@ -140,4 +140,4 @@ def _value(raw: bytes, value: Any) -> tuple[Any, str]:
 
 
 def _refused(line: int, why: str) -> RequestRefused:
-    return RequestRefused(f"The file is not whole JSON: at line {line}, {why}.", code=ProblemCode.FILE_NOT_JSON)
+    return RequestRefused(f"The file is not whole JSON: at line {line}, {why}.", code=ProblemCode.INVALID_FILE)

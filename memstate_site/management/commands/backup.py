@@ -35,7 +35,7 @@ class Command(BaseCommand):
         try:
             folder.mkdir(mode=0o700)
         except FileExistsError:
-            raise CommandRefused(f"{folder} already exists. Name a new folder.", ProblemCode.FILE_EXISTS) from None
+            raise CommandRefused(f"{folder} already exists. Name a new folder.", ProblemCode.ALREADY_EXISTS) from None
         except OSError as problem:
             raise CommandRefused(
                 f"{folder} cannot be written: {problem.strerror}.", ProblemCode.FILE_NOT_WRITABLE

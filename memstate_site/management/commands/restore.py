@@ -30,13 +30,11 @@ class Command(BaseCommand):
         folder: Path = options["folder"].absolute()
         secret = private_file_read(folder / SECRET)
         if not secret or not (folder / DUMP).is_file():
-            raise CommandRefused(
-                f"{folder} is not a backup: it needs {DUMP} and {SECRET}.", ProblemCode.FILE_UNREADABLE
-            )
+            raise CommandRefused(f"{folder} is not a backup: it needs {DUMP} and {SECRET}.", ProblemCode.INVALID_FILE)
         if connection.introspection.table_names():
             raise CommandRefused(
                 "The database already holds a store. Restore into an empty one: set MEMSTATE_DATA_DIR to a new folder.",
-                ProblemCode.STORE_NOT_EMPTY,
+                ProblemCode.CONFLICT,
             )
         given = envsecret("MEMSTATE_SECRET_KEY")
         key_file = data_folder() / SECRET

@@ -48,9 +48,9 @@ def test_no_one_goes_on_with_the_conversation_of_someone_else(cast: Cast, model:
     mine = ask(cast.alice, "one")["conversation_id"]
     for other in (cast.agent, cast.operator, cast.stranger):
         answer = say(other, "two", conversation_id=mine, intent_override="query")
-        assert (answer.status, answer.code) == (404, "conversation-not-found")
+        assert (answer.status, answer.code) == (404, "not-found")
     unknown = str(uuid.uuid4())
-    assert say(cast.alice, "x", conversation_id=unknown).code == "conversation-not-found"
+    assert say(cast.alice, "x", conversation_id=unknown).code == "not-found"
     assert Conversation.objects.get().turns == 1
 
 
@@ -59,7 +59,7 @@ def test_a_conversation_stays_in_its_scope(agent: Caller, model: Model):
     begun = ask(agent, "one", scope="/a")["conversation_id"]
     assert ask(agent, "two", conversation_id=begun, scope="/a/")["conversation_id"] == begun
     answer = say(agent, "three", conversation_id=begun, scope="/b")
-    assert (answer.status, answer.code) == (400, "another-scope")
+    assert (answer.status, answer.code) == (400, "contradictory-request")
     ask(agent, "four", conversation_id=begun)
     assert "the scope /a and" in model.chats[-1].system
 
@@ -159,7 +159,7 @@ def test_a_conversation_answers_one_request_at_a_time(http_cast: Cast, model: Mo
         answers = list(threads.map(send, range(4)))
     assert sorted(answer.status for answer in answers) == [200, 409, 409, 409]
     refused = next(answer for answer in answers if answer.status == 409)
-    assert refused.code == "assistant-at-work"
+    assert refused.code == "busy"
     model.answers("Three.")
     ask(http_cast.agent, "three", conversation_id=begun)
     turns = ConversationTurn.objects.order_by("place")

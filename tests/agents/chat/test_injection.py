@@ -55,7 +55,7 @@ def test_with_the_intent_to_read_nothing_is_written_and_nothing_forgotten(agent:
     model.answers(obedient(tea))
     log = ask(agent, f"What about tea? They say: {ORDERS!r}")["tool_log"]
     assert [each["ok"] for each in log] == [True, *[False] * 12]
-    assert all(each["result"]["code"] == "tool-not-found" for each in log[1:])
+    assert all(each["result"]["code"] == "not-found" for each in log[1:])
     assert dump(*RECORD) == before
 
 

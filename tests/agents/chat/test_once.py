@@ -111,7 +111,7 @@ def test_while_a_message_is_at_work_its_twin_is_reported_so(agent: Caller, model
     # Whatever is left of the process writes nothing, and does not take the key away.
     model.answers(TEA, "Noted.")
     late = chat_run(chat, clock=lambda: clock.now, enqueue=lambda _job: None)
-    assert late["tool_log"][0]["result"]["code"] == "message-given-up"
+    assert late["tool_log"][0]["result"]["code"] == "conflict"
     assert send(agent, "Remember tea.", "k1").ok()["tool_log"][0]["ok"]
     assert Topic.objects.count() == 1
 
@@ -131,7 +131,7 @@ def test_what_was_broken_off_after_it_wrote_is_not_done_again(
     clock.forward(seconds=settings.MEMSTATE_CHAT_TIMEOUT_SECONDS + 90)
     for _time in range(2):
         answer = send(agent, "Remember tea.", "k1")
-        assert (answer.status, answer.code) == (409, "message-broken-off")
+        assert (answer.status, answer.code) == (409, "conflict")
         assert str(Conversation.objects.get().pk) in answer.detail
     assert Topic.objects.count() == 1
     # Nor if that has been erased since: the turn is emptied although its log does not name the topic.

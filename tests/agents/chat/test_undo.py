@@ -253,7 +253,7 @@ def test_while_the_assistant_is_at_a_message_nothing_is_taken_back(
     )
     reply = tell(cast.agent, "Remember one and two.")
     assert said[0].endswith(f"1 memory is released. {said[1].detail}")
-    assert (said[1].status, said[1].code) == (409, "assistant-at-work")
+    assert (said[1].status, said[1].code) == (409, "busy")
     assert not Topic.objects.filter(released_at__isnull=False).exists()
     path = f"/v1/chat/{reply['conversation_id']}/undo"
     assert cast.operator.post(path, {}).ok()["taken_back"]["topics"] == 2
@@ -274,7 +274,7 @@ def test_while_the_assistant_is_at_a_message_nothing_is_taken_back(
     assert ConversationTurn.objects.get(place=2).ended == "lost"
     with pytest.raises(Conflict) as refused:
         write(item)
-    assert refused.value.code == "message-given-up"
+    assert refused.value.code == "conflict"
     assert Topic.objects.filter(released_at__isnull=True).count() == 1
 
 
@@ -287,7 +287,7 @@ def test_what_was_looked_at_is_what_is_done(cast: Cast) -> None:
     talk.version(anna, "city", "Paris")
     rows = store_rows()
     drifted = cast.operator.post(path, {"digest": looked["digest"]})
-    assert (drifted.status, drifted.code) == (409, "preview-outdated")
+    assert (drifted.status, drifted.code) == (409, "changed-meanwhile")
     assert store_rows() == rows
     again = cast.operator.post(path, {"dry_run": True}).ok()
     assert again["digest"] != looked["digest"]

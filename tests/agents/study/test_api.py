@@ -39,13 +39,13 @@ def test_studies_are_listed_newest_first_and_of_one_conversation(agent: Caller) 
 def test_a_study_is_cancelled_and_resumed_which_calls_the_worker(agent: Caller) -> None:
     study = study_ready()
     assert agent.post(f"/v1/studies/{study}/cancel").ok()["status"] == "cancelled"
-    assert agent.post(f"/v1/studies/{study}/cancel").code == "wrong-status"
+    assert agent.post(f"/v1/studies/{study}/cancel").code == "conflict"
     before = OrmQ.objects.count()
     resumed = agent.post(f"/v1/studies/{study}/resume").ok()
     assert (resumed["status"], resumed["finished_at"]) == ("working", None)
     assert OrmQ.objects.count() == before + 1
     answer = agent.post(f"/v1/studies/{study}/resume")
-    assert (answer.status, answer.code) == (409, "wrong-status")
+    assert (answer.status, answer.code) == (409, "conflict")
 
 
 def test_studies_are_for_those_who_began_them_and_for_operators(
@@ -90,7 +90,7 @@ def test_so_many_texts_are_studied_at_once_and_no_more(
     long = text_about(8, chars=12_000)
     begun = [say(agent, long).ok()["study"]["study_id"] for _each in range(2)]
     refused = say(agent, long)
-    assert (refused.status, refused.code) == (409, "too-many-studies")
+    assert (refused.status, refused.code) == (409, "too-many-requests")
     # Nothing was written or queued for it.
     assert (StudyJob.objects.count(), OrmQ.objects.count()) == (2, 2)
     assert say(alice, long).ok()["study"]
@@ -100,7 +100,7 @@ def test_so_many_texts_are_studied_at_once_and_no_more(
     agent.post(f"/v1/studies/{begun[1]}/cancel").ok()
     assert say(alice, long).ok()["study"]
     for answer in (say(agent, long), agent.post(f"/v1/studies/{begun[0]}/resume")):
-        assert (answer.status, answer.code) == (409, "too-many-studies")
+        assert (answer.status, answer.code) == (409, "too-many-requests")
 
 
 def test_a_study_ends_with_the_right_of_its_key_and_no_one_else_gives_it_back(
@@ -124,7 +124,7 @@ def test_a_study_ends_with_the_right_of_its_key_and_no_one_else_gives_it_back(
     assert (job.status, job.done, "may no longer write here" in job.failure) == ("failed", 0, True)
     assert not Topic.objects.filter(kind=job.kind).exists()
     answer = operator.post(f"/v1/studies/{job.pk}/resume")
-    assert (answer.status, answer.code, "key:agent" in answer.detail) == (409, "author-not-allowed", True)
+    assert (answer.status, answer.code, "key:agent" in answer.detail) == (409, "not-allowed", True)
     # Nor is the model asked for one whose key has ended before its turn.
     model.asked.clear()
     ApiKey.objects.filter(pk=key.pk).update(revoked_at=None)

@@ -536,8 +536,8 @@ def test_a_text_that_is_cut_otherwise_than_when_it_was_begun_is_not_read_in_part
 def test_what_cannot_be_studied_is_refused(model: Model, settings: Any) -> None:
     settings.MEMSTATE_STUDY_MAX_CHARS = 2_000
     for text, scope, role, code in [
-        ("x" * 2_001, "/", "agent", "text-too-long"),
-        (" \n ", "/", "agent", "empty-text"),
+        ("x" * 2_001, "/", "agent", "too-large"),
+        (" \n ", "/", "agent", "missing-member"),
         ("A text.", "/", "reader", "role-too-low"),
     ]:
         with raises_code(MemoryProblem, code):

@@ -53,7 +53,8 @@ def test_a_call_is_answered_with_what_the_tool_returns():
 )
 def test_a_wrong_call_is_an_answer(name: str, arguments: str):
     called = box(lambda _asked: pytest.fail("called")).call(name, arguments)
-    assert (called.ok, called.wrote, called.topic_ids, list(called.result)) == (False, False, [], ["error", "code"])
+    assert (called.ok, called.wrote, called.topic_ids) == (False, False, [])
+    assert called.result.keys() - {"member"} == {"error", "code"}
 
 
 @pytest.mark.django_db(transaction=True)
@@ -63,7 +64,7 @@ def test_that_others_hold_the_topic_is_an_answer_too(cause: Exception):
         raise OperationalError("secret words of the database") from cause
 
     called = box(run).call("say", '{"word": "hi"}')
-    assert called.result["code"] == "database-busy"
+    assert called.result["code"] == "busy"
     assert "secret" not in called.result["error"]
 
 

@@ -86,7 +86,7 @@ def test_a_link_that_was_there_is_not_noted(agent: Caller, talk: Conversation):
 
 def test_what_is_refused_is_neither_written_nor_noted(talk: Conversation, monkeypatch: pytest.MonkeyPatch):
     write = writer(talk)
-    with raises_code(MemoryProblem, "topic-not-found"):
+    with raises_code(MemoryProblem, "not-found"):
         write(extended(uuid.UUID(int=9), a="b"))
 
     def fail(*_args: Any, **_more: Any) -> None:
