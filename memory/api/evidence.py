@@ -17,12 +17,13 @@ from memory.api.replies import json_reply
 from memory.api.responses import READ, problems
 from memory.core.requests import RequestModel
 from memory.core.scopes import MAX_SCOPE_LENGTH
-from memory.insight.backtest import backtest
-from memory.insight.regret import regret_report
-from memory.insight.replies import BacktestReply, RegretReply, WhyReply
-from memory.insight.why import topic_why
+from memory.explain.regret import regret_report
+from memory.explain.replies import RegretReply, WhyReply
+from memory.explain.why import topic_why
 from memory.policy.draft import policies_drafted
 from memory.policy.effective import policies_current
+from memory.simulate.backtest import backtest
+from memory.simulate.replies import BacktestReply
 
 router = Router(tags=["evidence"])
 

@@ -21,8 +21,8 @@ from memory.extraction.request import extract
 from memory.extraction.work import extraction_start
 from memory.ingest.items import ShortText
 from memory.jobs import tasks
-from memory.jobs.resumable import job_cancel, job_get
 from memory.models import ExtractionJob
+from memory.resumable import job_cancel, job_get
 
 router = Router(tags=["extract"])
 

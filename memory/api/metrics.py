@@ -15,8 +15,8 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from memory.embedding.allowance import allowance_begin, allowance_end
-from memory.insight.regret import regret_recent_by_store
-from memory.insight.topic_counts import topic_counts_by_store
+from memory.explain.regret import regret_recent_by_store
+from memory.explain.topic_counts import topic_counts_by_store
 from memory.models.statements import rows_by_store
 from memory.stores.current import MAIN
 from memory.stores.metrics import MAX_STORES, WORKED_WITHIN, per_store, store_label

@@ -35,11 +35,11 @@ from memory.forgetting.refusals import run_refuse
 from memory.forgetting.run_list import ActionFilter, RunFilter, run_actions, runs_list
 from memory.forgetting.runs import run_begin, run_get, run_results, run_start, run_undo
 from memory.forgetting.triggers import event_raise
-from memory.insight.whatif import STEPS, Trial, affected_page, whatif
 from memory.jobs import tasks
 from memory.models import ForgetRun
 from memory.policy.draft import policies_drafted
 from memory.policy.effective import policies_current
+from memory.simulate.whatif import STEPS, Trial, affected_page, whatif
 
 router = Router(tags=["runs"])
 

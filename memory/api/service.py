@@ -18,7 +18,7 @@ from memory.api.parsing import AddressText
 from memory.api.replies import json_reply
 from memory.api.responses import READ, problems
 from memory.core.scopes import MAX_SCOPE_LENGTH
-from memory.insight.stats import stats_collect
+from memory.explain.stats import stats_collect
 from memory.recall.replies import Stats
 
 router = Router(tags=["service"])

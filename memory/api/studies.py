@@ -15,8 +15,8 @@ from memory.api.paging import Cursor, Limit, limit_checked
 from memory.api.replies import json_reply
 from memory.api.responses import READ_BY_ROLE, problems
 from memory.jobs import tasks
-from memory.jobs.resumable import job_cancel, job_get, jobs_list
 from memory.models import StudyJob
+from memory.resumable import job_cancel, job_get, jobs_list
 
 router = Router(tags=["studies"])
 

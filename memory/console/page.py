@@ -27,11 +27,11 @@ from memory.access.limits import TooManyRequests
 from memory.access.principal import Principal
 from memory.console.navigation import places_shown, tabs_shown
 from memory.console.people import may, principal_of, store_enter
+from memory.console.queries.waiting import waiting_counts
 from memory.core.errors import Conflict, MemoryProblem, NotAllowed, NotVisible
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import ROOT
 from memory.forgetting.pause import pauses_active
-from memory.insight.waiting import waiting_counts
 from memory.stores.keys import StoreBehind, StoreElsewhere, store_refusal
 from memory.stores.replica import LAG, replica_answer, replica_is_set, replica_parts
 from memory.stores.versions import version_current

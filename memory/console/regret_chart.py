@@ -5,8 +5,8 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from memory.insight.activity import day_begin
-from memory.insight.regret import RegretDay
+from memory.core.days import day_begin
+from memory.explain.regret import RegretDay
 
 # The regret rate of a day covers this number of days, the last of which is that day. The archivings of a single day
 # are too few for a rate.

@@ -15,9 +15,9 @@ from urllib.parse import quote
 from django.urls import reverse
 
 from memory.core.policy_values import Knobs
-from memory.insight.replies import BacktestReply
-from memory.insight.whatif import LEAST_SHOWN, Histogram
 from memory.models import Rung
+from memory.simulate.replies import BacktestReply
+from memory.simulate.whatif import LEAST_SHOWN, Histogram
 
 # The label of a line is to its right. If the rightmost line is beyond the share ``TURNS_AT`` of the axis, the labels of
 # all lines beyond the share ``LEFT_FROM`` are to the left.

@@ -8,8 +8,8 @@ from django.utils import timezone
 
 from memory.console.fields import FIRST_DAY, LAST_DAY, day_require
 from memory.console.list_page import FilterForm
+from memory.core.days import days_begin
 from memory.core.problem_codes import ProblemCode
-from memory.insight.activity import days_begin
 
 FilterT = TypeVar("FilterT")
 

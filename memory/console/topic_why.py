@@ -1,6 +1,6 @@
 """The explanation of a topic's state as lines with links: first the answer, then further facts. No query.
 
-The API returns the same explanation as plain values and sentences (``memory.insight.why``).
+The API returns the same explanation as plain values and sentences (``memory.explain.why``).
 """
 
 import datetime as dt
@@ -12,9 +12,9 @@ from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
 from memory.core.policy_values import KNOB_LABELS
+from memory.explain.replies import RegretTopic, WhyEvent, WhyReply, WhyRescue, WhyStep, WhyUses
+from memory.explain.why_sentences import entry_moved, returned_sentence, score_text, times_words
 from memory.forgetting.run_text import event_words
-from memory.insight.replies import RegretTopic, WhyEvent, WhyReply, WhyRescue, WhyStep, WhyUses
-from memory.insight.why_sentences import entry_moved, returned_sentence, score_text, times_words
 
 _VERBS = {"restored": "Moved up", "folded": "Summarized again"}
 _NOTHING = SafeString("")

@@ -13,7 +13,8 @@ from memory.core.scopes import ROOT
 from memory.erasure.receipt_search import erased_hashes
 from memory.erasure.receipts import purges_wait
 from memory.erasure.verify import ErasureSearch, SearchedTable, VerificationReport, rows_expected, tables_read
-from memory.jobs.resumable import (
+from memory.models import ErasureCheck
+from memory.resumable import (
     JobFailed,
     Status,
     job_at_work,
@@ -24,7 +25,6 @@ from memory.jobs.resumable import (
     job_work,
     jobs_visible,
 )
-from memory.models import ErasureCheck
 from memory.stores.pending import work_pending
 
 # The most matches of each kind in a result.

@@ -12,10 +12,10 @@ from memory.extraction.known import FACT_FIELD
 from memory.extraction.replies import ExtractionOut, KnownFact
 from memory.extraction.segments import method_of, note_of
 from memory.extraction.store import source_text
-from memory.jobs.resumable import jobs_visible
 from memory.models import ExtractionJob, Revision, Rung, Topic
 from memory.models.labels import labels_read
 from memory.models.newest_first import newest_page
+from memory.resumable import jobs_visible
 
 STORED, KNOWN = "stored", "known"
 # The text of a known fact is shown up to this number of characters.

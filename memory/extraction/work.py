@@ -12,7 +12,8 @@ from memory.core.callbacks import Clock, Enqueue
 from memory.extraction.request import content_check, kind_checked
 from memory.extraction.segments import GatheredFacts, Segments
 from memory.extraction.store import facts_store, scope_wait, source_ensure, source_lock, source_text
-from memory.jobs.resumable import (
+from memory.models import ExtractionJob
+from memory.resumable import (
     JobCancelled,
     Status,
     job_at_work,
@@ -23,7 +24,6 @@ from memory.jobs.resumable import (
     job_start,
     job_work,
 )
-from memory.models import ExtractionJob
 from memory.stores.pending import work_pending
 
 _ERASED = "The text was erased before the extraction finished."

@@ -30,6 +30,7 @@ from memory.demo.store import story_load
 from memory.duplicates.detect import duplicates_find
 from memory.erasure.check import erasure_check_work
 from memory.erasure.forget_lists import listings_tidy
+from memory.explain.shadow import shadow_search
 from memory.extraction.work import extraction_work
 from memory.forgetting.refusals import outdated_refuse
 from memory.forgetting.runs import run_work
@@ -37,8 +38,6 @@ from memory.forgetting.triggers import scheduled_run, wake_ups_answer
 from memory.ingest.documents import documents_remake
 from memory.ingest.embed_pending import vectors_fill
 from memory.ingest.idempotency import KEPT
-from memory.insight.shadow import shadow_search
-from memory.jobs.resumable import jobs_stalled
 from memory.jobs.stores import store_move
 from memory.jobs.watch import regret_check, worker_events_check
 from memory.models import (
@@ -64,6 +63,7 @@ from memory.policy.rekey import half_lives_rekey, half_lives_stray_check
 from memory.policy.schedules import cron_schedules_sync, schedules_renew
 from memory.recall.access_fold import accesses_fold
 from memory.recall.corpus import documents_count
+from memory.resumable import jobs_stalled
 from memory.stores.current import MAIN, store_current, store_or_none, store_use
 from memory.stores.models import Store, WorkerHeartbeat
 from memory.stores.pending import stores_recent, stores_waiting, work_done, work_pending

@@ -10,8 +10,8 @@ from django.db import DatabaseError, connection
 from django.utils import timezone
 from django_q.models import Task
 
+from memory.explain.regret import RECENT_DAYS, regret_recent
 from memory.health import FAILURES_WITHIN, HEARTBEAT_WITHIN, worker_check
-from memory.insight.regret import RECENT_DAYS, regret_recent
 from memory.models import ForgetRun, NotificationTarget
 from memory.notifications.outbox import occurrence_begin, occurrences_end, occurrences_open
 from memory.notifications.send import deliveries_due, deliveries_send

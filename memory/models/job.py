@@ -1,4 +1,4 @@
-"""Job: the columns of every resumable background job. The functions are in ``memory.jobs.resumable``."""
+"""Job: the columns of every resumable background job. The functions are in ``memory.resumable``."""
 
 from typing import Any, ClassVar
 

@@ -21,8 +21,8 @@ from django.utils.safestring import SafeString
 from memory.console.titles import titled
 from memory.core.differences import Piece
 from memory.core.scopes import scope_words
+from memory.explain.action_words import action_words
 from memory.forgetting.run_text import event_words
-from memory.insight.action_words import action_words
 from memory.predicates.search_text import search_narrow
 from memory.transfer.importers import source_title
 

@@ -3,9 +3,9 @@
 import datetime as dt
 from collections import Counter, defaultdict
 
+from memory.explain.outlook import Subject, verdict
 from memory.formulas.strategies import TopicUsage
 from memory.ingest.items import IngestItem
-from memory.insight.outlook import Subject, verdict
 from memory.policy.snapshot import Policies
 
 DAYS = (7, 30)

@@ -13,10 +13,10 @@ from memory.access.principal import Principal
 from memory.core.callbacks import Enqueue
 from memory.core.errors import Conflict, RequestRefused, ValueRefused
 from memory.core.problem_codes import ProblemCode
-from memory.jobs.resumable import Status, job_cancel, job_enqueue, job_finish, job_get, job_lock, job_new, job_start
 from memory.models import ImportedTopic, ImportJob
 from memory.models.locks import Lock, lock_wait
 from memory.policy.rekey import half_lives_stray_check
+from memory.resumable import Status, job_cancel, job_enqueue, job_finish, job_get, job_lock, job_new, job_start
 from memory.stores.pending import work_pending
 from memory.transfer.check import file_digest, file_reading, import_check, importer_of
 from memory.transfer.lines import FORMAT

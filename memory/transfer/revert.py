@@ -10,8 +10,8 @@ from django.db.models.lookups import GreaterThan
 from memory.access.principal import Principal
 from memory.core.errors import Conflict
 from memory.forgetting.manual_actions import MAX_PLANNED, MoveResult, topics_plan
-from memory.jobs.resumable import job_get
 from memory.models import ForgetRun, ImportedTopic, ImportJob
+from memory.resumable import job_get
 
 _IN_USE = Q(topic__released_at__isnull=True, topic__merged_into__isnull=True)
 _APPLIED = (ForgetRun.Status.APPLYING, ForgetRun.Status.DONE)

@@ -18,9 +18,9 @@ from memory.erasure.receipts import purges_wait
 from memory.ingest.apply import ingest_apply, ingest_prepare
 from memory.ingest.items import IngestItem
 from memory.ingest.plan import ItemReply
-from memory.jobs.resumable import JobFailed, Status, job_at_work, job_end, job_hold, job_principal, job_step, job_work
 from memory.models import ImportedTopic, ImportJob
 from memory.policy.rekey import half_lives_stray_check
+from memory.resumable import JobFailed, Status, job_at_work, job_end, job_hold, job_principal, job_step, job_work
 from memory.transfer.batches import lines_import
 from memory.transfer.check import file_digest, import_check
 from memory.transfer.importers import IMPORTERS

@@ -34,8 +34,6 @@ from memory.embedding import embedder_get
 from memory.embedding.base import Vectors
 from memory.forgetting import state_changes as moves
 from memory.forgetting.runs import run_start, run_undo
-from memory.insight.backtest import backtest
-from memory.insight.replies import BacktestReply
 from memory.models import AccessLog, Field, ForgetAction, ForgetRun, Vitality
 from memory.models.formulas_sql import score_sql
 from memory.policy.draft import policies_drafted
@@ -45,6 +43,8 @@ from memory.recall.access_fold import accesses_fold
 from memory.recall.filters import CandidateFilter
 from memory.recall.probe import question_probe
 from memory.recall.ranking import candidates_rank
+from memory.simulate.backtest import backtest
+from memory.simulate.replies import BacktestReply
 from tests.benchmarks.report import table
 from tests.benchmarks.synthetic import store_clear
 from tests.benchmarks.test_recall import FOLDER, TURN_ID, _turns

@@ -11,11 +11,11 @@ from django.utils import timezone
 from memory.access.principal import SYSTEM
 from memory.forgetting.runs import run_work
 from memory.forgetting.undo import run_revert
-from memory.insight.whatif import Trial, affected_page, whatif
 from memory.models import ForgetRun
 from memory.policy.draft import policies_drafted
 from memory.policy.effective import policies_current
 from memory.policy.save import policy_save
+from memory.simulate.whatif import Trial, affected_page, whatif
 from tests.benchmarks.ladder_store import NOW, pressure_plan, store_clear, store_fill, topics_make_due
 from tests.benchmarks.report import milliseconds, p50, table
 from tests.cast import Caller

@@ -11,8 +11,8 @@ from playwright.sync_api import expect
 
 from memory.access.keys import secret_hash
 from memory.access.principal import SYSTEM
+from memory.explain.action_words import action_words
 from memory.forgetting.runs import run_start
-from memory.insight.action_words import action_words
 from memory.models import ApiKey, AuditEvent
 from memory.policy.save import policy_save
 from tests.browser.axe import AXE_SCRIPT, VIEWS, wrong_in

@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from memory.access.principal import SYSTEM
-from memory.insight.scope_tree import scope_children
+from memory.console.queries.scope_tree import scope_children
 from memory.models import ForgetAction, Topic, Vitality
 from tests.cast import Caller, Clock
 from tests.console.test_forget import listed, text_of

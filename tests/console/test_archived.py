@@ -11,8 +11,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from memory.console.queries.archive_list import ArchivedTopic, ArchiveFilter, archived_count, archived_list
 from memory.forgetting.runs import run_undo
-from memory.insight.archive_list import ArchivedTopic, ArchiveFilter, archived_count, archived_list
 from memory.models import AccessLog, AuditEvent, ShadowHit
 from tests.cast import Caller, principal_like
 from tests.console.people import body_of, codes_of, statements_of

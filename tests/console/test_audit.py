@@ -14,9 +14,9 @@ from django.utils import timezone
 
 from memory.access.principal import SYSTEM
 from memory.console.listing import cell_text, csv_lines
+from memory.console.queries.agents import agents_list
+from memory.console.queries.audit_list import AuditFilter, audit_list
 from memory.forgetting.runs import run_start
-from memory.insight.agents import agents_list
-from memory.insight.audit_list import AuditFilter, audit_list
 from memory.models import AuditEvent, ForgetRun, PolicyVersion
 from tests.cast import Caller, principal_like
 from tests.console.people import codes_of

@@ -14,15 +14,15 @@ from django_q.models import Failure, OrmQ
 
 from memory import health
 from memory.access.principal import SYSTEM
+from memory.console.queries.activity import activity_days, live_days
+from memory.console.queries.first_steps import first_steps
 from memory.console.sparklines import limit_gauge, rung_bar, spark_bars, spark_line
 from memory.duplicates.detect import duplicates_find
+from memory.explain.regret import regretted_list
+from memory.explain.topic_counts import topic_counts
 from memory.forgetting.manual_actions import topics_archive, topics_restore
 from memory.forgetting.runs import run_start
 from memory.forgetting.soft_limit import SoftLimit
-from memory.insight.activity import activity_days, live_days
-from memory.insight.first_steps import first_steps
-from memory.insight.regret import regretted_list
-from memory.insight.topic_counts import topic_counts
 from memory.jobs import tasks
 from memory.models import AccessLog, ApiKey, ForgetRun, Topic, TopicDocument, TopicVector
 from memory.policy.schedules import cron_schedules_sync

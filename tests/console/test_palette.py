@@ -9,7 +9,7 @@ from django.test import Client
 
 from memory.access.keys import key_create, secret_generate
 from memory.access.principal import Principal
-from memory.insight.suggestions import runs_suggested, topics_suggested
+from memory.console.queries.suggestions import runs_suggested, topics_suggested
 from memory.models import ForgetRun, Topic
 from tests.cast import Caller
 from tests.console.people import account_make, body_of, statements_of

@@ -14,8 +14,8 @@ from django.utils import timezone
 from memory.access.principal import SYSTEM
 from memory.erasure.purge import topics_purge
 from memory.erasure.verify import erasure_verify
+from memory.explain.shadow import shadow_search
 from memory.forgetting.manual_actions import topics_release
-from memory.insight.shadow import shadow_search
 from memory.models import AccessLog, ForgetRun, ShadowHit, TopicEdit, Vitality, WakeUp
 from tests.cast import Caller, Clock, store_rows, worker_turn
 from tests.console.people import codes_of

@@ -15,8 +15,8 @@ from memory.erasure.check import MAX_BEGUN, erasure_check_start, erasure_check_w
 from memory.erasure.purge import topics_purge
 from memory.erasure.verify import ErasureSearch, SearchedTable, erasure_verify
 from memory.jobs import tasks
-from memory.jobs.resumable import STALLED_AFTER
 from memory.models import AuditEvent, ErasureCheck, ErasureReceipt
+from memory.resumable import STALLED_AFTER
 from tests.cast import Caller, enqueued, worker_turn
 
 pytestmark = pytest.mark.django_db

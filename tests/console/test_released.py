@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from memory.console.queries.released_list import ReleasedFilter, released_count, released_list
 from memory.forgetting.manual_actions import topics_release
-from memory.insight.released_list import ReleasedFilter, released_count, released_list
 from memory.models import DuplicatePair, Topic
 from tests.cast import Caller, Clock, principal_like
 from tests.console.people import body_of

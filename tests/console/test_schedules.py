@@ -11,9 +11,9 @@ from django.test import Client
 from django.utils import timezone
 from django_q.models import Failure, OrmQ, Schedule
 
+from memory.console.queries.waiting import waiting_counts
 from memory.forgetting.triggers import event_raise
 from memory.health import failure_check
-from memory.insight.waiting import waiting_counts
 from memory.jobs import tasks
 from memory.models import AuditEvent
 from memory.policy.cron_words import cron_words, minutes_words

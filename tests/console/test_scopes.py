@@ -10,10 +10,10 @@ from django.test import Client
 
 from memory.access.keys import key_create
 from memory.access.principal import SYSTEM, Principal
+from memory.console.queries.agents import agents_list
+from memory.console.queries.scope_tree import ScopeFigures, Sort, scope_children, scope_children_count, scope_writers
 from memory.core.errors import NotVisible
 from memory.forgetting.manual_actions import topics_release
-from memory.insight.agents import agents_list
-from memory.insight.scope_tree import ScopeFigures, Sort, scope_children, scope_children_count, scope_writers
 from memory.models import ApiKey, AuditEvent
 from tests.cast import Caller, Clock
 from tests.forgetting.shop import policy_put, topics_make

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from memory.access.keys import key_create, secret_generate
-from memory.insight.action_words import ACTIONS, action_words
+from memory.explain.action_words import ACTIONS, action_words
 from memory.models import AuditEvent, Scope, Topic
 from tests.cast import Caller
 from tests.console.people import account_make, statements_reported

@@ -13,11 +13,11 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from memory.console.topic_chart import salience_figure
-from memory.insight.salience_history import salience_history
+from memory.explain.salience_history import salience_history
 from memory.models import AccessLog, AuditEvent, Topic, TopicEdit, Vitality
 from tests.cast import Caller, Cast, Clock, principal_like
 from tests.console.people import account_make, client_of, codes_of, person
-from tests.insight.past import BEGIN, folded, policy_set, run_now
+from tests.explain.past import BEGIN, folded, policy_set, run_now
 
 pytestmark = pytest.mark.django_db
 HTMX = {"HX-Request": "true"}

@@ -10,8 +10,8 @@ from django_q.models import OrmQ
 from memory.erasure.purge import topics_purge
 from memory.extraction import work
 from memory.jobs import tasks
-from memory.jobs.resumable import job_step
 from memory.models import ApiKey, AuditEvent, ExtractionJob, Topic
+from memory.resumable import job_step
 from tests.cast import Caller, Clock, enqueued, principal_like
 from tests.extraction.texts import long_text
 

@@ -11,9 +11,9 @@ from django_q.models import Task
 from memory import health
 from memory.access.principal import SYSTEM
 from memory.jobs import watch
-from memory.jobs.resumable import job_finish
 from memory.models import ForgetRun, ImportJob, NotificationDelivery, NotificationTarget
 from memory.notifications.targets import EVENTS, target_add
+from memory.resumable import job_finish
 from memory.stores.models import WorkerHeartbeat
 from tests.cast import Caller, worker_turn
 from tests.forgetting.shop import policy_put, run, topics_make

@@ -19,12 +19,12 @@ from memory.erasure.check import erasure_check_start
 from memory.forgetting import runs
 from memory.forgetting.runs import run_start
 from memory.jobs import tasks
-from memory.jobs.resumable import job_cancel
 from memory.jobs.stores import store_create, store_drop
 from memory.models import ForgetRun, StudyJob, TopicVector
 from memory.notifications.outbox import occurrence_note
 from memory.notifications.targets import target_add
 from memory.policy.save import policy_save
+from memory.resumable import job_cancel
 from memory.stores.current import MAIN, store_use
 from memory.stores.models import Store
 from memory.transfer.importing import import_confirm, import_offer

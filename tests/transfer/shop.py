@@ -22,7 +22,7 @@ from memory.transfer.work import import_work
 from tests.cast import Cast, Clock
 from tests.duplicates.shop import pair_make, twins
 from tests.erasure.erasing import history_make
-from tests.insight.past import days_live
+from tests.explain.past import days_live
 
 ODD = 'Ünïcödé "quoted" \\ back\\slash \\u0000 \t tab \u2028 line, 東京, \U0001f9ed, {"json": [1.0, null]}'
 

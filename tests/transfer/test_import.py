@@ -14,8 +14,8 @@ from memory.duplicates.pair_actions import pair_merge
 from memory.erasure.purge import topics_purge
 from memory.erasure.verify import erasure_verify
 from memory.jobs import tasks
-from memory.jobs.resumable import job_get, jobs_count, jobs_list, jobs_stalled
 from memory.models import AuditEvent, ImportJob, Link, PolicyVersion, Topic
+from memory.resumable import job_get, jobs_count, jobs_list, jobs_stalled
 from memory.transfer import lines as lines_room
 from memory.transfer import work as work_room
 from memory.transfer.check import import_check

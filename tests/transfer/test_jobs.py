@@ -18,8 +18,8 @@ from memory.access.principal import SYSTEM, Principal
 from memory.core.errors import Conflict, NotAllowed, NotVisible, ValueRefused
 from memory.forgetting.manual_actions import topics_release
 from memory.forgetting.runs import run_begin, run_undo
-from memory.jobs.resumable import jobs_stalled
 from memory.models import AuditEvent, ForgetRun, ImportJob, PolicyVersion, Topic
+from memory.resumable import jobs_stalled
 from memory.transfer import importing as importing_room
 from memory.transfer import work as work_room
 from memory.transfer.importing import import_confirm, import_offer, import_start

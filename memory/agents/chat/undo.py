@@ -26,9 +26,9 @@ from memory.forgetting.manual_actions import topics_release
 from memory.forgetting.runs import run_undo
 from memory.ingest.apply import PreparedItems, ingest_apply, ingest_prepare
 from memory.ingest.items import EmptyField, IngestField, IngestItem, RestoringItem
-from memory.jobs.resumable import job_cancel
 from memory.models import AuditEvent, Conversation, StudyJob
 from memory.models.labels import label_sql
+from memory.resumable import job_cancel
 
 What = Literal["topic", "value", "field", "link", "merge"]
 PROVENANCE = "undo"

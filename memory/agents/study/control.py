@@ -24,11 +24,11 @@ from memory.core.problem_codes import ProblemCode
 from memory.extraction.parts import parts_cut
 from memory.extraction.request import content_check
 from memory.extraction.store import scope_wait, source_ensure, source_text
-from memory.jobs.resumable import Status, job_get, job_lock, job_new, job_start, jobs_stalled, jobs_take
 from memory.llm.chat_request import model_configured
 from memory.llm.wire import ModelUnavailable
 from memory.models import Conversation, StudyJob
 from memory.models.locks import Lock, lock_wait, session_lock_release, session_lock_try
+from memory.resumable import Status, job_get, job_lock, job_new, job_start, jobs_stalled, jobs_take
 from memory.stores.pending import work_pending
 
 

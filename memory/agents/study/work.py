@@ -25,10 +25,10 @@ from memory.agents.tools.loop import LoopEnd, tool_loop_run
 from memory.core.callbacks import Clock, Enqueue
 from memory.extraction.parts import parts_cut
 from memory.extraction.store import source_text
-from memory.jobs.resumable import JobCancelled, JobFailed, Status, job_finish, job_hold, job_principal, job_step
 from memory.llm.chat_request import mark_make
 from memory.llm.wire import MAX_WAIT_SECONDS, ModelProblem, ModelUnusable, RateLimited, RequestRejected
 from memory.models import StudyJob
+from memory.resumable import JobCancelled, JobFailed, Status, job_finish, job_hold, job_principal, job_step
 
 # Shares of MEMSTATE_JOB_TIMEOUT. A worker is killed after this time, so a fifth of it is left for writing.
 TURN_SHARE, DIALOGUE_SHARE, ANSWER_SHARE = 0.2, 0.3, 0.6

@@ -12,7 +12,7 @@ from memory.agents.tools.tool import Arguments, Tool, ToolReply
 from memory.agents.tools.write_tools import Moment
 from memory.core.callbacks import Clock
 from memory.core.truncate import text_cut
-from memory.insight.why import topic_why
+from memory.explain.why import topic_why
 from memory.recall.lookup import field_history, topic_detail
 from memory.recall.query import query_answer
 from memory.recall.reinforcement import lookup_record

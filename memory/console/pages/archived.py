@@ -9,8 +9,8 @@ from django import forms
 from memory.access.principal import Principal
 from memory.console.fields import ScopeField
 from memory.console.list_page import ListPage, SortColumn, TopicFields, filters_of, sort_field
+from memory.console.queries.archive_list import ArchiveFilter, archived_count, archived_ids, archived_list
 from memory.console.time_ranges import RangeForm
-from memory.insight.archive_list import ArchiveFilter, archived_count, archived_ids, archived_list
 
 COLUMNS = (
     "topic_id",

@@ -40,10 +40,10 @@ from memory.core.truncate import line_cut
 from memory.forgetting.runs import run_get
 from memory.health import worker_problem
 from memory.jobs import tasks
-from memory.jobs.resumable import job_cancel, job_get
 from memory.llm.client import model_summary
 from memory.llm.status import SENT
 from memory.models import Conversation, StudyJob
+from memory.resumable import job_cancel, job_get
 
 logger = structlog.get_logger(__name__)
 

@@ -10,9 +10,9 @@ from memory.console.fields import ActionField, ActorField, ScopeField, filter_ch
 from memory.console.list_page import ListPage
 from memory.console.listing import ROWS
 from memory.console.page import READER, ConsoleRequest, page, show
+from memory.console.queries.audit_list import AuditFilter, audit_count, audit_groups, audit_list, audit_summary
 from memory.console.time_ranges import ALL, RangeForm
-from memory.insight.action_words import ACTIONS, action_words
-from memory.insight.audit_list import AuditFilter, audit_count, audit_groups, audit_list, audit_summary
+from memory.explain.action_words import ACTIONS, action_words
 
 COLUMNS = ("at", "actor", "action", "topic_id", "title", "scope", "reason", "before", "after")
 # The maximum number of kinds, and of people, that the summary names.

@@ -24,9 +24,9 @@ from memory.extraction.store import FACT_KIND
 from memory.extraction.work import extraction_start, extraction_work
 from memory.health import worker_problem
 from memory.jobs import tasks
-from memory.jobs.resumable import job_cancel, job_get, jobs_count
 from memory.llm.client import model_summary
 from memory.models import ExtractionJob
+from memory.resumable import job_cancel, job_get, jobs_count
 
 # Seconds of work within a request. After that, the worker continues and the page shows the progress.
 WORK_SECONDS = 2.0

@@ -13,20 +13,20 @@ from memory.console.fields import ActorField, ScopeField, filter_choice
 from memory.console.list_page import ListPage
 from memory.console.page import ADMINISTRATOR, OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.people import may
+from memory.console.queries.activity import activity_days, live_days
+from memory.console.queries.first_steps import first_steps
+from memory.console.queries.search_progress import search_progress
 from memory.console.sparklines import limit_gauge, rung_bar, spark_bars, spark_line
 from memory.console.time_ranges import MinuteField, RangeForm
 from memory.core.scopes import ROOT, scope_within
 from memory.duplicates.pair_actions import MAX_AT_ONCE
 from memory.duplicates.pairs import PairFilter, pairs_count
+from memory.explain.regret import regret_days, regretted_count, regretted_list
+from memory.explain.topic_counts import topic_counts
 from memory.forgetting.pause import pauses_active
 from memory.forgetting.run_list import RunFilter, run_as_json, runs_held, runs_list
 from memory.forgetting.soft_limit import limit_scopes, soft_limits
 from memory.health import health_watch, outside_check, worker_check
-from memory.insight.activity import activity_days, live_days
-from memory.insight.first_steps import first_steps
-from memory.insight.regret import regret_days, regretted_count, regretted_list
-from memory.insight.search_progress import search_progress
-from memory.insight.topic_counts import topic_counts
 from memory.jobs import tasks
 from memory.policy.effective import policies_current
 from memory.policy.schedules import schedules_next

@@ -8,9 +8,9 @@ from django.urls import path, reverse
 from memory.console.navigation import Link, actions_found, places_found
 from memory.console.page import READER, ConsoleRequest, go, page, show
 from memory.console.people import actors_suggested
+from memory.console.queries.suggestions import runs_suggested, scopes_suggested, topics_suggested
 from memory.console.titles import titled
 from memory.forgetting.run_text import event_words
-from memory.insight.suggestions import runs_suggested, scopes_suggested, topics_suggested
 from memory.models import ForgetRun
 
 # The most characters of the text that are read, and the most entries of each kind.

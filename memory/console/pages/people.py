@@ -36,9 +36,9 @@ from memory.access.people import (
 from memory.console.fields import ReasonForm, form_error
 from memory.console.list_page import FilterForm, ListPage, ListRequest, sort_columns, sort_field
 from memory.console.page import ADMINISTRATOR, ANYBODY, ConsoleRequest, go, page, refused, show
+from memory.console.queries.audit_list import AuditFilter, audit_summary
+from memory.core.days import days_begin
 from memory.core.errors import Conflict, MemoryProblem, ValueRefused
-from memory.insight.activity import days_begin
-from memory.insight.audit_list import AuditFilter, audit_summary
 from memory.notifications.send import SendFailed, mail_post
 from memory.stores.current import MAIN
 

@@ -20,14 +20,12 @@ from memory.console.regret_chart import regret_picture
 from memory.console.rule_form import RuleForm, signs_of_fields
 from memory.console.tuning import address, tuning_head
 from memory.core.cursors import cursor_as_number
+from memory.core.days import day_begin
 from memory.core.errors import Conflict, MemoryProblem, ValueRefused
 from memory.core.policy_values import KNOB_LABELS
 from memory.core.scopes import ROOT, scope_ancestors, scope_normalize
+from memory.explain.regret import regret_days
 from memory.forgetting.token_usage import token_gauges
-from memory.insight.activity import day_begin
-from memory.insight.policy_effect import Effect, rollback_effect
-from memory.insight.policy_effect import policy_effect as policy_effect_of
-from memory.insight.regret import regret_days
 from memory.policy.choices import presets_offered, rule_sets_offered
 from memory.policy.draft_steps import preset_overridden
 from memory.policy.effective import policies_current
@@ -45,6 +43,8 @@ from memory.policy.shipped_rule_sets import RULE_SET_LABELS
 from memory.policy.snapshot import SetPolicy
 from memory.policy.tree import policies_emptied, policies_tree
 from memory.predicates.search_text import search_narrow
+from memory.simulate.policy_effect import Effect, rollback_effect
+from memory.simulate.policy_effect import policy_effect as policy_effect_of
 
 VERSIONS = 20
 REGRET_DAYS = 90

@@ -11,9 +11,9 @@ from django.utils import timezone
 from memory.console.fields import ActorField, ScopeField, filter_choice
 from memory.console.list_page import ListPage, sort_columns, sort_field
 from memory.console.page import READER, ConsoleRequest, go, page, show
+from memory.console.queries.recalls import ORDERS, RecallFilter, recall_get, recall_missed, recalls_count, recalls_list
 from memory.console.time_ranges import RangeForm
 from memory.core.scopes import ROOT
-from memory.insight.recalls import ORDERS, RecallFilter, recall_get, recall_missed, recalls_count, recalls_list
 
 SORTS = sort_columns(ORDERS)
 

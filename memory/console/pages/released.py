@@ -6,8 +6,8 @@ from typing import Any
 
 from memory.access.principal import Principal
 from memory.console.list_page import ListPage, SortColumn, TopicFields, filters_of, sort_field
+from memory.console.queries.released_list import ReleasedFilter, released_count, released_ids, released_list
 from memory.console.time_ranges import RangeForm
-from memory.insight.released_list import ReleasedFilter, released_count, released_ids, released_list
 
 COLUMNS = (
     "topic_id",

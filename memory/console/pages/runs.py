@@ -13,10 +13,12 @@ from django.utils import timezone
 from memory.console.fields import OptionalReasonForm, ReasonForm
 from memory.console.list_page import ListPage, ListRequest, NoFilter
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
+from memory.console.queries.recalls import recalls_behind
 from memory.console.run_forms import FOR_APPROVAL, SORTS, ActionsForm, RunsForm, StartForm
 from memory.console.undo import back_to, go_back, undo_offer
 from memory.core.errors import Conflict, MemoryProblem, ValueRefused
 from memory.core.scopes import ROOT
+from memory.explain.regret import regret_of_run
 from memory.forgetting.manual_runs import BY_HAND, REVISE
 from memory.forgetting.previews import Preview, apply_preview, approve_preview, plan_preview, undo_preview
 from memory.forgetting.refusals import policies_new, run_refuse
@@ -37,8 +39,6 @@ from memory.forgetting.run_list import (
 from memory.forgetting.run_text import run_sentence, undo_sentence
 from memory.forgetting.runs import run_begin, run_get, run_keep, run_start, run_undo
 from memory.health import worker_problem
-from memory.insight.recalls import recalls_behind
-from memory.insight.regret import regret_of_run
 from memory.jobs import tasks
 from memory.jobs.schedule_list import schedules_policies, schedules_soonest
 from memory.models import ForgetRun, ImportJob

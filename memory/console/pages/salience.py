@@ -20,11 +20,11 @@ from memory.core.errors import Conflict, MemoryProblem, ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_normalize
 from memory.forgetting.runs import run_start
-from memory.insight.backtest import backtest
-from memory.insight.draft_trial import AFFECTED_COLUMNS, EVENT, draft_preview
-from memory.insight.whatif import Trial, affected_count, affected_page
 from memory.policy.effective import policies_current
 from memory.policy.read import diff_rows, policy_versions
+from memory.simulate.backtest import backtest
+from memory.simulate.draft_trial import AFFECTED_COLUMNS, EVENT, draft_preview
+from memory.simulate.whatif import Trial, affected_count, affected_page
 
 # The maximum number of newly affected topics on the page. Their list has all of them.
 SHOWN = 5

@@ -14,16 +14,23 @@ from memory.console.fields import ActorField, ScopeField
 from memory.console.list_page import FilterForm, ListPage, ListRequest, SortColumn, sort_field
 from memory.console.page import READER, ConsoleRequest, page, show
 from memory.console.pages.policies import scope_of
+from memory.console.queries.activity import activity_days, live_days
+from memory.console.queries.audit_list import AuditFilter, audit_list
+from memory.console.queries.recalls import RecallFilter, recalls_list
+from memory.console.queries.scope_tree import (
+    DAYS,
+    ScopeFigures,
+    Sort,
+    scope_children,
+    scope_children_count,
+    scope_writers,
+)
 from memory.console.sparklines import rung_bar, spark_bars, spark_line
 from memory.core.scopes import ROOT, scope_ancestors, scope_within
+from memory.explain.regret import regret_days
+from memory.explain.topic_counts import topic_counts
 from memory.forgetting.pause import pauses_active
 from memory.forgetting.run_list import RunFilter, run_as_json, runs_list
-from memory.insight.activity import activity_days, live_days
-from memory.insight.audit_list import AuditFilter, audit_list
-from memory.insight.recalls import RecallFilter, recalls_list
-from memory.insight.regret import regret_days
-from memory.insight.scope_tree import DAYS, ScopeFigures, Sort, scope_children, scope_children_count, scope_writers
-from memory.insight.topic_counts import topic_counts
 from memory.policy.effective import policies_current
 from memory.policy.snapshot import Policies
 

@@ -9,8 +9,8 @@ from django.utils.html import format_html_join
 
 from memory.console.page import READER, ConsoleRequest, page
 from memory.console.people import actors_suggested
-from memory.insight.action_words import actions_suggested
-from memory.insight.suggestions import MAX, kinds_suggested, scopes_suggested
+from memory.console.queries.suggestions import MAX, kinds_suggested, scopes_suggested
+from memory.explain.action_words import actions_suggested
 from memory.predicates.search_text import search_narrow
 from memory.predicates.tree import RUNGS
 

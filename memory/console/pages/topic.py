@@ -21,17 +21,17 @@ from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.pages import topic_actions, topic_forget
 from memory.console.pages.add import item_ingest
 from memory.console.pages.topic_actions import LinesField, lines_plain
+from memory.console.queries.audit_list import AuditFilter, audit_list
+from memory.console.queries.timeline import field_timeline, topic_timeline
 from memory.console.topic_chart import salience_figure
 from memory.console.topic_why import answer, lines
 from memory.core.errors import MemoryProblem, NotVisible
 from memory.core.problem_codes import ProblemCode
 from memory.erasure.receipts import receipt_of_topic
-from memory.insight.accesses import accesses_of
-from memory.insight.audit_list import AuditFilter, audit_list
-from memory.insight.replies import WhyReply
-from memory.insight.salience_history import salience_history
-from memory.insight.timeline import field_timeline, topic_timeline
-from memory.insight.why import topic_why
+from memory.explain.accesses import accesses_of
+from memory.explain.replies import WhyReply
+from memory.explain.salience_history import salience_history
+from memory.explain.why import topic_why
 from memory.policy.effective import policies_current
 from memory.recall.lookup import topic_get
 

@@ -29,9 +29,9 @@ from memory.core.problem_codes import ProblemCode
 from memory.forgetting.run_list import run_detail
 from memory.health import worker_problem
 from memory.jobs import tasks
-from memory.jobs.resumable import job_get, jobs_count, jobs_visible
 from memory.models import ForgetRun, ImportJob
 from memory.models.newest_first import newest_page
+from memory.resumable import job_get, jobs_count, jobs_visible
 from memory.transfer.export import export_note, export_size, store_export
 from memory.transfer.importers import IMPORTERS, source_title
 from memory.transfer.importers.guess import source_guess

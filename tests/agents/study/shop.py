@@ -9,8 +9,8 @@ from django.utils import timezone
 from memory.access.principal import Principal
 from memory.agents.study.control import study_start
 from memory.agents.study.work import study_work
-from memory.jobs.resumable import job_cancel
 from memory.models import ApiKey, Conversation, StudyJob
+from memory.resumable import job_cancel
 from tests.cast import principal_like
 
 

@@ -14,9 +14,9 @@ from memory.agents.study.progress import session_ids, study_as_json
 from memory.core.errors import Conflict, MemoryProblem
 from memory.erasure.purge import topics_purge
 from memory.forgetting.runs import run_undo
-from memory.jobs.resumable import job_cancel
 from memory.llm.client import model_forget
 from memory.models import ConversationWrite, Link, StudyJob, Topic
+from memory.resumable import job_cancel
 from tests.agents.study.reader import noting, part_of, reader, rounds_of, text_about
 from tests.agents.study.shop import started, worked
 from tests.cast import Caller, Clock, principal_like, raises_code

@@ -1,0 +1,1 @@
+"""Says why a memory has its stage, what forgetting cost, and how salience came about."""
