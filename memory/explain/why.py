@@ -128,7 +128,7 @@ def topic_why(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) ->
         "regret": regret_of_topic(topic_id, now=now),
         "sentences": [],
     }
-    card["sentences"] = why_sentences(card)
+    card["sentences"] = why_sentences(card, mode=policy.knobs.mode)
     return card
 
 

@@ -62,7 +62,9 @@ def test_an_archived_topic_says_why_and_what_would_have_kept_it(cast: Cast, cloc
     page = read(person("reader"), topic)
     assert "Why it is archived" in page
     answer = page.partition('class="topic-answer"')[2].partition("</p>")[0]
-    assert re.search(rf'Archived <time [^>]+>[^<]+</time> by <a href="/runs/{run.pk}/">the scheduled run</a>', answer)
+    assert re.search(
+        rf'Archived on <time [^>]+>[^<]+</time> by <a href="/runs/{run.pk}/">the scheduled run</a>', answer
+    )
     assert re.search(r'fell below <a href="/policies/version/\?scope=%2F&amp;number=1" title="Archive below', answer)
     assert "One more recall" in page
     # The change stands among the last changes too.

@@ -158,7 +158,8 @@ def test_the_audit_and_the_why_card_tell_of_the_undo(agent: Caller, operator: Ca
         ("run", "archived", "applied"),
         ("hand", "created", "applied"),
     ]
-    assert card["sentences"][1].startswith("It was archived by a manual run")
+    assert card["sentences"][0].startswith("Archived on ")
+    assert "by a manual run" in card["sentences"][0]
     assert (card["regret"], operator.get("/v1/regret").ok()["regretted"]) == ([], 0)
 
 

@@ -221,7 +221,7 @@ def test_a_card_and_a_plan_for_later_take_the_days_to_come_as_active(agent: Call
     clock.forward(days=50)
     card = agent.get(f"/v1/topics/{topic_id}/why").ok()
     assert card["standing"]["clock"] == "active"
-    assert "Idle days do not count." in card["sentences"]
+    assert "Idle days do not count." in " ".join(card["sentences"])
     # Half a day has passed; the 60th counted day is that of the first step.
     [summarized, *_rest] = [dt.datetime.fromisoformat(step["at"]) for step in card["next"]["steps"]]
     assert summarized == clock.now + dt.timedelta(days=60 - 0.5, hours=-12)

@@ -24,7 +24,7 @@ from memory.console.pages.topic_actions import LinesField, lines_plain
 from memory.console.queries.audit_list import AuditFilter, audit_list
 from memory.console.queries.timeline import field_timeline, topic_timeline
 from memory.console.topic_chart import salience_figure
-from memory.console.topic_why import answer, lines
+from memory.console.topic_why import sentence_html
 from memory.core.errors import MemoryProblem, NotVisible
 from memory.core.problem_codes import ProblemCode
 from memory.erasure.receipts import receipt_of_topic
@@ -32,6 +32,7 @@ from memory.explain.accesses import accesses_of
 from memory.explain.replies import WhyReply
 from memory.explain.salience_history import salience_history
 from memory.explain.why import topic_why
+from memory.explain.why_sentences import card_sentences
 from memory.policy.effective import policies_current
 from memory.recall.lookup import topic_get
 
@@ -84,7 +85,8 @@ def topic_peek(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
 
 def _why(card: WhyReply, now: dt.datetime) -> dict[str, Any]:
     mode = policies_current().knobs(card["scope"]).mode
-    return {"why": card, "answer": answer(card, now=now), "lines": lines(card, now=now, mode=mode)}
+    first, *others = (sentence_html(each, now=now) for each in card_sentences(card, mode=mode))
+    return {"why": card, "answer": first, "lines": others}
 
 
 @page(get=READER)
