@@ -13,7 +13,7 @@ from memory.agents.tools.tool import Tool
 from memory.core.callbacks import Clock
 from memory.mcp.resources import resource_read, resources_page
 from memory.mcp.results import RESULTS
-from memory.mcp.server import error_result
+from memory.mcp.shapes import error_result
 from memory.mcp.tools import tool_call, tools_make
 
 # A second call of these tools with the same arguments has no effect. All other writing tools write again.

@@ -10,11 +10,11 @@ from memory.agents.tools.read_tools import reading_tools
 from memory.agents.tools.tool import Toolbox
 from memory.core.callbacks import Clock
 from memory.core.errors import NotVisible
-from memory.mcp.server import TEMPLATE
+from memory.mcp.shapes import TOPIC_URI
 from memory.recall.lookup import TopicListFilter, topics_list
 from memory.recall.replies import TopicRow
 
-PREFIX = TEMPLATE.removesuffix("{topic_id}")
+PREFIX = TOPIC_URI.removesuffix("{topic_id}")
 PAGE = 50
 # The most characters of a title or summary in a list.
 _SHORT = 300
@@ -40,7 +40,7 @@ def resource_read(uri: str, *, principal: Principal, clock: Clock) -> str:
         topic_id = uuid.UUID(uri.removeprefix(PREFIX) if uri.startswith(PREFIX) else "")
     except ValueError:
         raise NotVisible(
-            f"Resource {uri[:200]!r} does not exist. Topic URIs have the form {TEMPLATE}, with a UUID."
+            f"Resource {uri[:200]!r} does not exist. Topic URIs have the form {TOPIC_URI}, with a UUID."
         ) from None
     called = Toolbox(reading_tools(principal, clock=clock)).call("topic", {"topic_id": str(topic_id)})
     if not called.ok:

@@ -15,19 +15,11 @@ from mcp.shared.exceptions import MCPError
 from memory.access.principal import Principal
 from memory.core.callbacks import Clock
 from memory.core.errors import MemoryProblem, NotVisible
+from memory.mcp.shapes import TOPIC_TEMPLATE, error_result
 
 T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]
 
-# The form of the URIs of topics.
-TEMPLATE = "memstate://topics/{topic_id}"
-_TEMPLATE = types.ResourceTemplate(
-    name="topic",
-    title="A topic",
-    uri_template=TEMPLATE,
-    mime_type="application/json",
-    description="One topic with its fields, its links and its state. Archived topics too.",
-)
 INSTRUCTIONS = """This server is a memory that lasts from one conversation to the next.
 - Call query before you say that something is not known.
 - Store what will matter later: new_topic for something new, version_field if a value has changed, supersede if a fact
@@ -67,7 +59,7 @@ def server_make(work: Work, *, clock: Clock) -> Server[Any]:
     async def list_templates(
         _ctx: Context, _params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
-        return types.ListResourceTemplatesResult(resource_templates=[_TEMPLATE])
+        return types.ListResourceTemplatesResult(resource_templates=[TOPIC_TEMPLATE])
 
     async def read_resource(_ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         uri = str(params.uri)
@@ -97,13 +89,6 @@ def requests_load() -> ModuleType:
     from memory.mcp import requests
 
     return requests
-
-
-def error_result(sentence: str, members: dict[str, Any]) -> types.CallToolResult:
-    """Return an error as the result of a tool. An error does not have the output schema of the tool, so there is no
-    structured content."""
-    meta: dict[str, Any] = {name: members[name] for name in ("code", "member") if name in members}
-    return types.CallToolResult(content=[types.TextContent(text=sentence)], is_error=True, _meta=meta or None)
 
 
 class _Refused(MCPError):
