@@ -107,12 +107,9 @@ def rescue_since(
     run_at: dt.datetime,
     event: str,
 ) -> dt.datetime | None:
-    """Return the earliest of these times at which one more retrieval would have saved the topic from the run at
-    ``run_at``: ``last_use``, each midnight (UTC) after it, and ``run_at``. Return None if none would have. One query.
-
-    ``before`` is the state in which the run found the topic. A later retrieval leaves a higher score and a shorter idle
-    time, so it would also have saved the topic.
-    """
+    """Return the time from which on one more retrieval would have saved the topic from the run at ``run_at``:
+    ``last_use``, a midnight (UTC) after it, or ``run_at``. Return None if none would have. One query. ``before`` is the
+    state in which the run found the topic."""
     if last_use > run_at:
         return None
     bound, first = Bound(), dt.datetime.fromtimestamp(midnight(last_use), dt.UTC) + _DAY
@@ -124,8 +121,8 @@ def rescue_since(
         WITH ORDINALITY AS u (used, idle, probe)"""
     rows = _rows_sql(topic_id, probes, policy, bound, before)
     verdicts = verdicts_sql(policy, topic_id, rows, event=event, now=run_at, bound=bound)
-    ((place,),) = rows_read(f"SELECT min(probe) FROM ({verdicts}) x WHERE rung < {ARCHIVED:d}", bound.values)
-    return uses[place - 1] if place else None
+    ((too_early,),) = rows_read(f"SELECT max(probe) FROM ({verdicts}) x WHERE rung >= {ARCHIVED:d}", bound.values)
+    return next(iter(uses[too_early or 0 :]), None)
 
 
 def _rows_sql(
