@@ -9,12 +9,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from memory.access.principal import Principal
-from memory.explain.outlook import BEYOND, THRESHOLDS, Subject, protections, salience_of, score_of, steps_ahead
+from memory.explain.outlook import THRESHOLDS, outlook, protections, rung_name, salience_of, score_of
 from memory.explain.salience_replay import CountedUse, Replay, SalienceEvent, State, What, curve_times, salience_replay
-from memory.explain.topic_snapshot import TopicSnapshot, texts_match, topic_snapshot
+from memory.explain.topic_snapshot import TopicSnapshot, topic_snapshot
 from memory.forgetting.state_changes import RESTORED_SALIENCE
 from memory.formulas.partition_time import PartitionTime
 from memory.formulas.salience import SECONDS_PER_DAY
+from memory.formulas.strategies import TopicUsage
 from memory.models import Rung
 from memory.models.formulas_sql import share_of_topic_sql
 from memory.models.statements import rows_read
@@ -64,7 +65,7 @@ def salience_history(topic_id: uuid.UUID, *, principal: Principal, now: dt.datet
     uses = _uses_load(topic_id, row)
     policy = policies_current().effective(row.scope)
     events = _events_load(topic_id, policy.time)
-    knobs, subject = policy.knobs, row.subject(texts_match(topic_id, policy.rules.rules))
+    knobs = policy.knobs
     unknown = row.retrieval_count - len(uses)
     events = [_completed(event, knobs.archive_attenuation, unknown) for event in events]
     replay = _replay(row, events, uses, policy, now)
@@ -74,12 +75,12 @@ def salience_history(topic_id: uuid.UUID, *, principal: Principal, now: dt.datet
     for index, at in enumerate(times):
         # The time of a step occurs twice. The first of the two points has the values before the step.
         before = 0 < index < len(times) - 1 and times[index + 1] == at
-        points.append((_utc(at), *_values_at(replay, subject, policy, at, before, unknown)))
-    points.append((now, salience_of(subject, policy, now=until), score_of(subject, policy, now=until)))
+        points.append((_utc(at), *_values_at(replay, row.usage, policy, at, before, unknown)))
+    points.append(_point(row, policy, until))
     gone = row.is_gone or row.rung == Rung.ARCHIVED
-    protected = protections(subject, policy)
+    protected = protections(row.usage, policy, pinned=row.pinned)
     ahead = policy.projected(now)
-    marks = [] if gone or protected else _marks(subject, ahead, until)
+    marks = [] if gone or protected else _marks(topic_id, row, policy, now)
     return {
         "strategy": knobs.strategy,
         "clock": knobs.clock,
@@ -108,7 +109,7 @@ def salience_history(topic_id: uuid.UUID, *, principal: Principal, now: dt.datet
             for step in replay.steps
             if step.event
         ],
-        "ahead": [] if gone else _ahead(subject, ahead, until, marks),
+        "ahead": [] if gone else _ahead(row, ahead, until, marks),
         "marks": marks,
         "protected": [] if gone else protected,
         "gone": gone,
@@ -206,48 +207,56 @@ def _replay(
 
 
 def _values_at(
-    replay: Replay, subject: Subject, policy: EffectivePolicy, at: float, before: bool, unknown: int
+    replay: Replay, usage: TopicUsage, policy: EffectivePolicy, at: float, before: bool, unknown: int
 ) -> tuple[float, float]:
     step = replay.step_at(at - 1e-6 if before else at)
     usage = dataclasses.replace(
-        subject.usage,
+        usage,
         salience=step.state.salience,
         reinforced_at=step.state.since,
         idle_before=step.state.idle_before,
         last_retrieved_at=step.last_use,
         retrieval_count=step.uses + unknown,
     )
-    value = score_of(dataclasses.replace(subject, usage=usage), policy, now=at)
+    value = score_of(usage, policy, now=at)
     return step.state.at(at, replay.half_life, replay.time), value
 
 
-def _marks(subject: Subject, policy: EffectivePolicy, now: float) -> list[dict[str, Any]]:
-    """Return when runs would move the topic down if nothing uses it."""
-    return [
-        {
-            "rung": "released" if step.rung == BEYOND else Rung(step.rung).label,
-            "at": _utc(step.at),
-            "due": step.at <= now,
-            "salience": salience_of(subject, policy, now=step.at),
-            "score": score_of(subject, policy, now=step.at),
-            "theta": None if step.rule else getattr(policy.knobs, THRESHOLDS[step.rung]),
-            "rule": step.rule.name if step.rule else None,
-        }
-        for step in steps_ahead(subject, policy, now=now)
-        if step.at is not None
-    ]
+def _marks(topic_id: uuid.UUID, row: TopicSnapshot, policy: EffectivePolicy, now: dt.datetime) -> list[dict[str, Any]]:
+    """Return when runs would move the topic down if nothing uses it. At most one query."""
+    found = []
+    for step in outlook(topic_id, row.rung, policy, now=now).moves:
+        if step.at is not None:
+            _at, salience, value = _point(row, policy.projected(now), step.at.timestamp())
+            found.append(
+                {
+                    "rung": rung_name(step.rung),
+                    "at": step.at,
+                    "due": step.at == now,
+                    "salience": salience,
+                    "score": value,
+                    "theta": None if step.rule else getattr(policy.knobs, THRESHOLDS[step.rung]),
+                    "rule": step.rule.name if step.rule else None,
+                }
+            )
+    return found
+
+
+def _point(row: TopicSnapshot, policy: EffectivePolicy, at: float) -> tuple[dt.datetime, float, float]:
+    """Return the time, the salience and the score at ``at`` if nothing uses the topic until then."""
+    usage = row.usage
+    return _utc(at), salience_of(usage, policy, half_life=row.half_life, now=at), score_of(usage, policy, now=at)
 
 
 def _ahead(
-    subject: Subject, policy: EffectivePolicy, now: float, marks: list[dict[str, Any]]
+    row: TopicSnapshot, policy: EffectivePolicy, now: float, marks: list[dict[str, Any]]
 ) -> list[tuple[dt.datetime, float, float]]:
     """Return the forecast as (time, salience, score). It ends when the topic would be archived or released, or after
     ``FORECAST_DAYS`` days."""
     end = now + FORECAST_DAYS * SECONDS_PER_DAY
     ends = [mark["at"].timestamp() for mark in marks if mark["rung"] in ("archived", "released") and not mark["due"]]
     end = min([end, *ends])
-    times = [now + (end - now) * step / POINTS_AHEAD for step in range(POINTS_AHEAD + 1)]
-    return [(_utc(at), salience_of(subject, policy, now=at), score_of(subject, policy, now=at)) for at in times]
+    return [_point(row, policy, now + (end - now) * step / POINTS_AHEAD) for step in range(POINTS_AHEAD + 1)]
 
 
 def _epoch(text: str) -> float:

@@ -7,20 +7,11 @@ from typing import Any, cast
 
 from memory.access.principal import Principal
 from memory.core.scopes import scope_within
-from memory.explain.outlook import (
-    BEYOND,
-    THRESHOLDS,
-    Subject,
-    protections,
-    rescue_since,
-    score_of,
-    steps_ahead,
-    verdict,
-)
+from memory.explain.outlook import THRESHOLDS, outlook, protections, rescue_since, rung_name, score_of
 from memory.explain.regret import regret_of_topic
 from memory.explain.replies import WhyEvent, WhyNext, WhyReply, WhyRescue, WhyReturned, WhyStanding, WhyStep, WhyUse
 from memory.explain.run_policies import policies_of_run
-from memory.explain.topic_snapshot import TopicSnapshot, texts_match, topic_snapshot
+from memory.explain.topic_snapshot import TopicSnapshot, topic_snapshot
 from memory.explain.why_sentences import why_sentences
 from memory.forgetting.manual_runs import by_hand_sql
 from memory.forgetting.pause import paused_scopes
@@ -111,7 +102,7 @@ def topic_why(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) ->
     changes: Any = dicts_read(_BY_HAND_SQL, {"id": topic_id, "most": MAX_EVENTS})
     policies = policies_current()
     policy = policies.effective(row.scope)
-    subject = row.subject(texts_match(topic_id, policy.rules.rules))
+    protected = protections(row.usage, policy, pinned=row.pinned)
     history: list[WhyEvent] = [*(_event_seen(each, principal) for each in actions), *changes]
     history.sort(key=lambda entry: entry["at"], reverse=True)
     card: WhyReply = {
@@ -119,8 +110,8 @@ def topic_why(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) ->
         "title": row.label,
         "topic_kind": row.kind,
         "scope": row.scope,
-        "standing": _standing(row, subject, policy, now),
-        "next": _next(row, subject, policies, policy, now, principal),
+        "standing": _standing(row, protected, policy, now),
+        "next": _next(topic_id, row, protected, policies, policy, now, principal),
         "history": history[:MAX_EVENTS],
         "reinforced": {"total": row.retrieval_count, "last": _uses(topic_id, row, principal)},
         "returned": _returned(topic_id, row, now),
@@ -132,17 +123,17 @@ def topic_why(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) ->
     return card
 
 
-def _standing(row: TopicSnapshot, subject: Subject, policy: EffectivePolicy, now: dt.datetime) -> WhyStanding:
+def _standing(row: TopicSnapshot, protected: list[str], policy: EffectivePolicy, now: dt.datetime) -> WhyStanding:
     return {
         "rung": Rung(row.rung).label,
         "released_at": row.released_at,
         "merged_into": str(row.merged_into) if row.merged_into else None,
         "pinned": row.pinned,
         "pin_reason": row.pin_reason,
-        "protected_because": protections(subject, policy),
+        "protected_because": protected,
         "salience": row.salience,
         "salience_at": row.reinforced_at,
-        "score": score_of(subject, policy, now=now.timestamp()),
+        "score": score_of(row.usage, policy, now=now.timestamp()),
         "strategy": policy.knobs.strategy,
         "clock": policy.knobs.clock,
         "policy": policy.at,
@@ -151,8 +142,9 @@ def _standing(row: TopicSnapshot, subject: Subject, policy: EffectivePolicy, now
 
 
 def _next(
+    topic_id: uuid.UUID,
     row: TopicSnapshot,
-    subject: Subject,
+    protected: list[str],
     policies: Policies,
     policy: EffectivePolicy,
     now: dt.datetime,
@@ -161,16 +153,15 @@ def _next(
     """Return what the next run would do, and when later runs would move the topic down if nothing uses it."""
     if row.is_gone or row.rung == Rung.ARCHIVED:
         return {"now": None, "may_compact": False, "steps": [], "gate": ""}
-    result = verdict(subject, policy, now=now.timestamp())
-    protected = protections(subject, policy)
+    ahead = outlook(topic_id, row.rung, policy, now=now)
     steps: list[WhyStep] = []
-    for step in steps_ahead(subject, policy, now=now.timestamp()):
+    for step in ahead.moves:
         name = THRESHOLDS.get(step.rung, "")
         steps.append(
             {
-                "rung": "released" if step.rung == BEYOND else Rung(step.rung).label,
-                "at": None if step.at is None else _moment(step.at),
-                "due": step.at is not None and step.at <= now.timestamp(),
+                "rung": rung_name(step.rung),
+                "at": step.at,
+                "due": step.at == now,
                 "rule": step.rule.name if step.rule else None,
                 "threshold": None if step.rule else name,
                 "theta": None if step.rule else getattr(policy.knobs, name),
@@ -181,12 +172,7 @@ def _next(
     gate = gate_of(policies, policy.at, event="cron") if principal.sees(policy.at) else Gate()
     reasons = [f"Forgetting is paused in {path}." for path in paused_scopes(now) if scope_within(row.scope, path)]
     reasons += [gate.sentence] if gate.closed or policy.at in gate.excluded | gate.by_age else []
-    return {
-        "now": "released" if result.released else Rung(result.rung).label,
-        "may_compact": result.may_compact,
-        "steps": steps,
-        "gate": " ".join(reasons),
-    }
+    return {"now": rung_name(ahead.now), "may_compact": ahead.may_compact, "steps": steps, "gate": " ".join(reasons)}
 
 
 def _never(protected: list[str], policy: EffectivePolicy) -> str:
@@ -242,23 +228,16 @@ def _rescue(
         return None
     policies = policies_of_run(json.loads(last["policy_versions"]), present=present)
     policy = policies.effective(row.scope)
-    subject = row.as_it_was(json.loads(last["before"])).subject(texts_match(topic_id, policy.rules.rules))
-    run_at = last["judged_at"]
-    since = rescue_since(
-        subject, policy, run_at=run_at.timestamp(), event=last["event"], cap=policy.knobs.field_salience_max
-    )
-    usage = subject.usage
-    last_use = max(usage.created_at, usage.reinforced_at, usage.last_retrieved_at or 0.0)
+    before, run_at = json.loads(last["before"]), last["judged_at"]
+    used = [dt.datetime.fromisoformat(before[name]) for name in ("reinforced_at", "last_retrieved_at") if before[name]]
+    last_use = max(row.created_at, *used)
+    since = rescue_since(topic_id, before, policy, last_use=last_use, run_at=run_at, event=last["event"])
     return {
         "run_id": last["run_id"],
         "run_at": run_at,
         "possible": since is not None,
-        "earliest_sufficient": None if since is None else _moment(since),
+        "earliest_sufficient": since,
         "latest": None if since is None else run_at,
-        "any_later_use": since is not None and since <= last_use,
+        "any_later_use": since == last_use,
         "bump": policy.knobs.query_salience_bump,
     }
-
-
-def _moment(epoch: float) -> dt.datetime:
-    return dt.datetime.fromtimestamp(epoch, dt.UTC)

@@ -23,7 +23,7 @@ from memory.forgetting.compaction import (
     groups_make,
 )
 from memory.forgetting.field_summaries import MAX_DEPTH, fold_least
-from memory.forgetting.judge import Judge, RulesSql, rules_sql
+from memory.forgetting.judge import Judge, KeptSql, RulesSql, rules_sql
 from memory.forgetting.soft_limit import OPEN, Gate, rules_by_age
 from memory.models import Rung
 from memory.models.formulas_sql import number_sql
@@ -181,7 +181,7 @@ def _partition_sql(
     least_rung = judge.kept()
     if rules.needs_topic or least_rung.needs_topic:
         source += " JOIN memory_topic t ON t.id = v.topic_id"
-    compactable, compacted = compacts_sql(partition.policy, rules), "false"
+    compacted = "false"
     if grouped:
         compacted = f"compacts AND topic_id = ANY({bound.bind(list(grouped))}::uuid[])"
     selected = "to_rung <> from_rung OR released OR pin_changed OR adds IS NOT NULL"
@@ -194,35 +194,61 @@ def _partition_sql(
     if part == "groups":
         selected = "compacts"
         columns = f"topic_id, score, {number_sql(partition.policy.knobs.compact_threshold)} AS least_cosine"
-    # OFFSET 0 makes PostgreSQL evaluate each expression once instead of at every use.
+    judged = _judged_sql(
+        judge, rules, least_rung, rows=f"FROM {source} WHERE {' AND '.join(conditions)}", compacted=compacted
+    )
+    return f"SELECT {columns} FROM {judged} c WHERE {selected}"
+
+
+def verdicts_sql(
+    policy: EffectivePolicy, topic_id: uuid.UUID, rows: str, *, event: str, now: dt.datetime, bound: Bound
+) -> str:
+    """Return a SELECT of what a run at ``now`` would do to states of a topic that need not be stored. Columns: probe,
+    rung (``RELEASED`` if the topic would be released), rule (its number among the rules for ``event``, 0 for none),
+    compacts (whether the topic would be compacted if there are enough similar topics).
+
+    ``rows`` is the FROM clause of these states. Its row ``v`` has the columns of Vitality and a column ``probe``, its
+    row ``t`` those of Topic. Whether runs skip the scope of the topic is not considered.
+    """
+    judge = Judge(policy, now, event, bound.bind, topic_id=f"{bound.bind(topic_id)}::uuid")
+    rules = rules_sql(judge)
+    judged = _judged_sql(judge, rules, judge.kept(), rows=rows, added="v.probe,")
     return f"""
-        SELECT {columns}
-        FROM (
+        SELECT probe, CASE WHEN released THEN {RELEASED} ELSE to_rung END AS rung, {_RULE} AS rule, compacts
+        FROM {judged} c"""
+
+
+def _judged_sql(
+    judge: Judge, rules: RulesSql, least_rung: KeptSql, *, rows: str, added: str = "", compacted: str = "false"
+) -> str:
+    """Return a subquery of what a run would do to each row of ``rows``, a FROM clause. ``added`` are more columns, and
+    ``compacted`` is the condition under which a topic is archived by compaction."""
+    # OFFSET 0 makes PostgreSQL evaluate each expression once instead of at every use.
+    return f"""(
             SELECT *, CASE WHEN released OR protected THEN from_rung WHEN {compacted} THEN {Rung.ARCHIVED:d}
                            ELSE greatest(ladder, rule_rung, least(from_rung, kept)) END AS to_rung
             FROM (
-                SELECT *, rule_rung = {RELEASED} AND NOT protected AS released, {compactable} AS compacts,
+                SELECT *, rule_rung = {RELEASED} AND NOT protected AS released,
+                       {compacts_sql(judge.policy, rules)} AS compacts,
                        pinned IS DISTINCT FROM pinned_before OR coalesce(pins AND by_agent, false) AS pin_changed
                 FROM (
                     SELECT *, coalesce(pins, pinned_before) AS pinned,
                            coalesce(pins, pinned_before) OR exempt AS protected,
                            {rules.rule_rung} AS rule_rung
                     FROM (
-                        SELECT v.topic_id, v.rung AS from_rung, v.pinned AS pinned_before,
+                        SELECT {added} v.topic_id, v.rung AS from_rung, v.pinned AS pinned_before,
                                v.pinned_by_agent AS by_agent, {judge.exempt()} AS exempt,
                                {judge.score()} AS score, {judge.ladder()} AS ladder, {rules.rung_rule} AS rule,
                                {least_rung.rung} AS kept,
                                {rules.pins} AS pins, {rules.pin_rule} AS pin_rule, {rules.adds} AS adds,
                                {rules.compact_rule} AS compact_rule
-                        FROM {source}
-                        WHERE {" AND ".join(conditions)}
+                        {rows}
                         OFFSET 0
                     ) seen
                     OFFSET 0
                 ) ruled
             ) judged
-        ) c
-        WHERE {selected}"""
+        )"""
 
 
 def _grown_sql(policy: EffectivePolicy) -> str:
@@ -246,6 +272,12 @@ CASE WHEN released THEN 'released'
      WHEN pin_changed THEN CASE WHEN pinned THEN 'pinned' ELSE 'unpinned' END
      ELSE 'categorized' END"""
 
+# The number of the rule that decides; 0 if a threshold does.
+_RULE = f"""
+CASE WHEN to_rung = {Rung.ARCHIVED:d} AND greatest(ladder, rule_rung) < to_rung THEN compact_rule
+     WHEN released OR (rule > 0 AND to_rung <> from_rung AND rule_rung >= ladder) THEN rule
+     WHEN to_rung = from_rung AND pin_changed THEN pin_rule ELSE 0 END"""
+
 
 def _why_sql(judge: Judge, rules: RulesSql) -> str:
     """Return the reason for an action as jsonb. It contains the rule (or the threshold if no rule decides), the score,
@@ -268,12 +300,7 @@ def _why_sql(judge: Judge, rules: RulesSql) -> str:
             f"'rule_scope', {bind(rule.scope)}::text)"
             for number, rule in enumerate(rules.rules, start=1)
         ]
-        chosen = (
-            f"CASE WHEN to_rung = {Rung.ARCHIVED:d} AND greatest(ladder, rule_rung) < to_rung THEN compact_rule "
-            "WHEN released OR (rule > 0 AND to_rung <> from_rung AND rule_rung >= ladder) THEN rule "
-            "WHEN to_rung = from_rung AND pin_changed THEN pin_rule ELSE 0 END"
-        )
-        by_rule = f"CASE {chosen} {' '.join(whens)} END"
+        by_rule = f"CASE {_RULE} {' '.join(whens)} END"
     by = f"coalesce({by_rule}, {by_threshold})" if by_rule else by_threshold
     return f"""coalesce({by}, '{{}}'::jsonb) || jsonb_build_object(
                    'score', score, 'strategy', {bind(policy.knobs.strategy)}::text,

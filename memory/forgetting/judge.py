@@ -32,6 +32,8 @@ class Judge:
     bind: Bind
     # Whether only rules move topics, because the soft limit holds back the thresholds.
     only_rules: bool = False
+    # The expression of the topic's id if all rows are states of one topic.
+    topic_id: str = ""
     # The seconds of the idle days before ``now``.
     idle: float = field(init=False)
 
@@ -200,6 +202,7 @@ class Judge:
                     score_sql=self.score(),
                     skipped=self.skipped,
                     bind=self.bind,
+                    topic_id=self.topic_id,
                 )
                 needs_topic = needs_topic or compiled.needs_topic
                 parts.append(f"CASE WHEN v.rung > 0 AND {compiled.sql} THEN {RULE_RUNG[rule.action]} ELSE 0 END")
@@ -253,7 +256,13 @@ def rules_sql(judge: Judge) -> RulesSql:
         if needs_time(condition):
             timed.append(number)
         compiled = predicate_sql(
-            condition, now=now, score_sql=score, skipped=judge.skipped, bind=judge.bind, categories_added=dict(added)
+            condition,
+            now=now,
+            score_sql=score,
+            skipped=judge.skipped,
+            bind=judge.bind,
+            categories_added=dict(added),
+            topic_id=judge.topic_id,
         )
         needs_topic = needs_topic or compiled.needs_topic
         if rule.action in RUNG_ACTIONS:

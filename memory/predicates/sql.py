@@ -18,6 +18,8 @@ _EQUAL = {"is": "="}
 # A longer age is an earlier time, so the comparison is reversed.
 _EARLIER = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
+# The conditions on texts of a topic.
+_TEXTS = ("title", "summary", "text", "field")
 # The current values of a topic's fields.
 _VALUES = (
     "SELECT 1 FROM memory_field pf JOIN memory_revision pr ON pr.field_id = pf.id AND pr.seq = pf.last_seq "
@@ -91,6 +93,7 @@ def predicate_sql(
     skipped: str = "",
     categories_added: Mapping[str, str] | None = None,
     word_search: WordSearch | None = None,
+    topic_id: str = "",
 ) -> PredicateSql:
     """Return ``predicate`` as SQL over aliases of Vitality and Topic. No queries. ``now`` is an expression of type
     timestamptz; ``bind`` registers a value and returns its placeholder. If ``narrow`` is true, columns that both tables
@@ -98,8 +101,11 @@ def predicate_sql(
     ``score_sql`` is required for predicates on the score, ``word_search`` for words. ``skipped`` is an expression for
     the idle seconds of the partition since the last use. If it is empty, these seconds are computed for ``salience``
     and ignored for ``idle``. ``categories_added`` maps each category that other rules of the run add to the SQL
-    condition under which a rule adds it. A null counts as false, so ``Not`` of a null is true."""
-    compiler = _Compiler(vitality, topic, narrow, now, score_sql, skipped, bind, categories_added or {}, word_search)
+    condition under which a rule adds it. ``topic_id`` is the id of the topic if all rows are states of one topic; its
+    texts are then read once. A null counts as false, so ``Not`` of a null is true."""
+    compiler = _Compiler(
+        vitality, topic, narrow, now, score_sql, skipped, bind, categories_added or {}, word_search, topic_id
+    )
     return PredicateSql(compiler.compile(predicate), compiler.needs_topic)
 
 
@@ -114,6 +120,7 @@ class _Compiler:
     bind: Bind
     categories_added: Mapping[str, str]
     word_search: WordSearch | None
+    topic_id: str
     needs_topic: bool = False
 
     def compile(self, predicate: Predicate) -> str:
@@ -130,7 +137,12 @@ class _Compiler:
             case Phrase(text):
                 return self._phrase(text)
             case Comparison(field, op, value):
-                return self._comparison(predicate, field, op, value)
+                condition = self._comparison(predicate, field, op, value)
+                if self.topic_id and field in _TEXTS:
+                    # A subquery that does not depend on the row is computed once.
+                    source = f"memory_topic {self.t} JOIN memory_vitality {self.v} ON {self.v}.topic_id = {self.t}.id"
+                    return f"(SELECT {condition} FROM {source} WHERE {self.t}.id = {self.topic_id})"
+                return condition
 
     def _comparison(self, comparison: Comparison, field: str, op: str, value: Any) -> str:
         match field:

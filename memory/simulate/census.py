@@ -2,7 +2,8 @@
 
 What a run does to a topic depends on its rung, its protections, the rules that apply, the two thresholds around its
 score, and whether it was unused long enough. A class is a combination of these properties, and few combinations occur.
-The database counts the topics of each class, and Python computes once per class what runs would do.
+The database counts the topics of each class, and Python computes once per class what runs would do. Counting the rows
+of the candidate query instead, for each policy and time, takes four to thirty times as long.
 """
 
 import datetime as dt

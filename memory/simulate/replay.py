@@ -14,7 +14,6 @@ import numpy.typing as npt
 from memory.core.policy_values import Knobs
 from memory.core.rules import PIN_ACTIONS, RELEASED, RULE_RUNG, RUNG_ACTIONS, Rule
 from memory.core.scopes import ROOT
-from memory.explain.evaluation import predicate_holds, value_compare
 from memory.forgetting.soft_limit import rules_by_age
 from memory.formulas.ladder import ARCHIVED, DETACHED, SUMMARIZED, rung_target
 from memory.formulas.partition_time import EVERY_DAY, PartitionTime
@@ -22,6 +21,7 @@ from memory.formulas.salience import Numbers, decayed, reinforced
 from memory.formulas.strategies import TopicUsage, archive_gate, score
 from memory.predicates.rule_json import condition_parse
 from memory.predicates.tree import Comparison, comparisons, value_words
+from memory.simulate.evaluation import predicate_holds, value_compare
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

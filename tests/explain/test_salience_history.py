@@ -227,7 +227,8 @@ def test_the_forecast_goes_on_from_now_and_marks_what_the_card_says(cast: Cast, 
     assert {mark["rung"]: mark["at"] for mark in got["marks"]} == pytest.approx(steps, abs=dt.timedelta(seconds=1))
     for mark in got["marks"]:
         if mark["theta"] is not None and strategy in ("half_life", "relevance"):
-            assert mark["score"] == pytest.approx(mark["theta"], rel=1e-3) or mark["rung"] == "archived"
+            # It was above the threshold the day before.
+            assert mark["theta"] * 0.97 < mark["score"] < mark["theta"] or mark["rung"] == "archived"
 
 
 @pytest.mark.django_db

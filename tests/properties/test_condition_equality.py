@@ -180,18 +180,22 @@ def facts_of(row: dict[str, Any], categories: frozenset[str] = frozenset()) -> T
     )
 
 
-def chosen(condition: Predicate, added: dict[str, Predicate] | None = None) -> list[bool]:
-    """Return for every stored topic, in the order of storing, what the SQL says; null fails the test."""
+def chosen(condition: Predicate, added: dict[str, Predicate] | None = None, *, topic_id: str = "") -> list[bool]:
+    """Return for every stored topic, in the order of storing, what the SQL says; null fails the test. ``topic_id`` may
+    refer to ``x``."""
     bound = Bound()
     now = f"{bound.bind(NOW)}::timestamptz"
     given_by = {
         category: predicate_sql(part, now=now, score_sql=SCORE, bind=bound.bind).sql
         for category, part in (added or {}).items()
     }
-    compiled = predicate_sql(condition, now=now, score_sql=SCORE, bind=bound.bind, categories_added=given_by)
+    compiled = predicate_sql(
+        condition, now=now, score_sql=SCORE, bind=bound.bind, categories_added=given_by, topic_id=topic_id
+    )
+    source = "memory_vitality v JOIN memory_vitality x ON x.topic_id = v.topic_id"
     join = "JOIN memory_topic t ON t.id = v.topic_id" if compiled.needs_topic or given_by else ""
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {compiled.sql} FROM memory_vitality v {join} ORDER BY v.topic_id", bound)
+        cursor.execute(f"SELECT {compiled.sql} FROM {source} {join} ORDER BY v.topic_id", bound)
         return [row[0] for row in cursor.fetchall()]
 
 
@@ -203,6 +207,7 @@ def test_the_filter_chooses_what_the_condition_says(rows: list[dict[str, Any]], 
         condition = condition_parse(tree)
         expected = [condition_holds(condition, facts_of(row), now=NOW) for row in rows]
         assert chosen(condition) == expected, tree
+        assert chosen(condition, topic_id="x.topic_id") == expected, tree
         assert chosen(condition_parse({"not": tree})) == [not one for one in expected], tree
 
 

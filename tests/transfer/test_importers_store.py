@@ -65,10 +65,12 @@ def test_a_check_says_where_topics_go_and_how_many_would_soon_be_forgotten(opera
     into, leaving = forecast()
     assert into.startswith("5 of 5 new memories go into /brought")
     assert "0 within 7 days and 0 within 30 days" in leaving
-    rule = {"name": "old", "events": ["cron"], "action": "archive"}
-    rule |= {
-        "condition": {"all": [{"field": "age", "op": ">", "value": "90d"}, {"field": "idle", "op": ">", "value": "9d"}]}
-    }
+    rule: dict[str, Any] = {"name": "old", "events": ["cron"], "action": "archive"}
+    old = [{"field": "age", "op": ">", "value": "90d"}, {"field": "idle", "op": ">", "value": "9d"}]
+    fixed = [{"field": "scope", "op": "within", "value": "/brought"}]
+    fixed += [{"field": name, "op": "is_not", "value": "other"} for name in ("kind", "provenance")]
+    fixed += [{"not": {"field": "category", "op": "has", "value": "other"}}]
+    rule["condition"] = {"all": [*old, *fixed]}
     operator.put("/v1/policies/brought", {"rules": [rule], "reason": "for the test"}).ok()
     assert "0 within 7 days and 5 within 30 days" in forecast()[-1]
 

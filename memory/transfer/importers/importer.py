@@ -92,8 +92,7 @@ class Importer:
             counts, new = items_new(found, check=True)
             for item in new:
                 counts_add(counts, item_counts(item))
-                if item.placement == "new_topic":
-                    forecast.add(item)
+            forecast.add([item for item in new if item.placement == "new_topic"])
             counts_add(report.sorts, counts)
             report.lines = drafts[-1].number
             if progress is not None:
