@@ -14,7 +14,7 @@ from memory.core.errors import RequestRefused
 from memory.erasure.agent_release import forget_require
 from memory.erasure.filters import ForgetFilter
 from memory.erasure.forget_list_create import forget_execute, forget_list
-from memory.erasure.forget_lists import listing_matches
+from memory.erasure.forget_list_read import listing_matches
 from memory.erasure.replies import ForgetMatch, ForgetReply, SupersedeReply
 from memory.erasure.supersede import Ambiguous, supersede
 from memory.models import ForgetListing

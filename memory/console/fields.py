@@ -1,7 +1,8 @@
 """Form fields that several pages share, and URL converters."""
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from django import forms
@@ -10,7 +11,7 @@ from django.urls import register_converter, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from memory.core.errors import MemoryProblem, ValueRefused
+from memory.core.errors import Conflict, MemoryProblem, ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import MAX_SCOPE_LENGTH, scope_normalize
 
@@ -23,6 +24,39 @@ FIRST_DAY, LAST_DAY = dt.date(1970, 1, 1), dt.date(2200, 12, 31)
 def form_error(problem: MemoryProblem) -> ValidationError:
     """Return a problem as a form error, with its code."""
     return ValidationError(problem.sentence, code=problem.code)
+
+
+@contextmanager
+def problem_shown(form: forms.Form, field: str | None = None) -> Iterator[None]:
+    """Show a problem as an error of the form: at the field that the problem names, else at ``field``; None means above
+    the form. The code after the block runs only then."""
+    try:
+        yield
+    except MemoryProblem as problem:
+        form.add_error(problem.member if problem.member in form.fields else field, form_error(problem))
+
+
+class Attempt:
+    """Carries out a confirmed form: ``with attempt:`` catches a conflict, which the page then shows as ``refused``.
+    ``status`` is that of a page that shows the form again."""
+
+    def __init__(self, form: forms.Form) -> None:
+        self.form = form
+        self.refused: Conflict | None = None
+
+    def __enter__(self) -> None:
+        """Begin."""
+
+    def __exit__(self, _kind: object, problem: BaseException | None, _trace: object) -> bool:
+        """Keep a conflict; other problems pass."""
+        if isinstance(problem, Conflict):
+            self.refused = problem
+        return self.refused is not None
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+        return 409 if self.refused else 422 if self.form.is_bound else 200
 
 
 def filter_choice(label: str, choices: list[tuple[str, str]]) -> forms.ChoiceField:

@@ -18,7 +18,14 @@ from memory.console.fields import SuggestInput, form_error
 from memory.core.errors import MemoryProblem
 from memory.core.rules import ACTIONS, EVENTS, Rule
 from memory.policy.rule_parsing import DEFAULT_EVENTS, MAX_CATEGORY, MAX_NAME, rule_parse
-from memory.predicates.rule_json import FIELDS, LIST_OPERATORS, MAX_DEPTH, MAX_TEXT, NAMED_FIELD_OPERATORS, OPERATORS
+from memory.predicates.rule_conditions import (
+    FIELDS,
+    LIST_OPERATORS,
+    MAX_DEPTH,
+    MAX_TEXT,
+    NAMED_FIELD_OPERATORS,
+    OPERATORS,
+)
 
 PREFIX, ROW = "rule", "row"
 # The most rows. There may be more rows than comparisons in a condition, because groups are rows too.

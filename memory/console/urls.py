@@ -3,11 +3,11 @@
 from memory.console import undo
 from memory.console.pages import (
     account,
+    activity,
     add,
     agents,
     archived,
     assistant,
-    audit,
     bulk,
     duplicates,
     extract,
@@ -59,7 +59,7 @@ urlpatterns = [
     *schedules.urlpatterns,
     *receipts.urlpatterns,
     *forget.urlpatterns,
-    *audit.urlpatterns,
+    *activity.urlpatterns,
     *keys.urlpatterns,
     *people.urlpatterns,
     *model.urlpatterns,

@@ -25,7 +25,7 @@ class ProblemCode(StrEnum):
 
     # The request.
     INVALID_JSON = "invalid-json", "The text is not JSON in UTF-8, or is nested too deeply."
-    INVALID_BODY = ("invalid-body", "The body is missing, incomplete, in chunks, or not a list of items.")
+    INVALID_BODY = ("invalid-body", "The body is missing, incomplete, sent with chunked encoding, or not a list.")
     BODY_TOO_LARGE = "body-too-large", "The body is larger than the limit."
     INVALID_MEMBER = ("invalid-member", "A value is of the wrong type, malformed or out of range.")
     MISSING_MEMBER = "missing-member", "A required value is missing or empty, or the request names nothing."
@@ -39,7 +39,7 @@ class ProblemCode(StrEnum):
     INVALID_PATTERN = "invalid-pattern", "The pattern is malformed or too slow, or uses what patterns may not use."
     INVALID_LOOKUP = "invalid-lookup", "The lookup is malformed, or has an unknown qualifier or a malformed value."
     INVALID_POLICY = "invalid-policy", "A value of a policy is unknown, invalid, or contradicts another."
-    INVALID_RULE = ("invalid-rule", "A rule is malformed, or a second run right after the first would act again.")
+    INVALID_RULE = ("invalid-rule", "A rule is malformed, or would change the same topics again in a second run.")
     INVALID_FILE = "invalid-file", "The file cannot be read, or cannot be imported as it is."
     FILE_NOT_WRITABLE = "file-not-writable", "The file cannot be written."
 

@@ -15,7 +15,7 @@ from memory.core.ids import uuid7_at
 from memory.core.problem_codes import ProblemCode
 from memory.erasure.agent_release import agent_release_check, forget_require, topics_protected
 from memory.erasure.filters import ForgetFilter, conditions_sql, scope_of
-from memory.erasure.forget_lists import spellings_of
+from memory.erasure.forget_list_read import spellings_of
 from memory.erasure.matches import TopicMatch, matches_of
 from memory.erasure.purge import topics_purge
 from memory.erasure.receipts import purges_wait

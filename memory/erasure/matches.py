@@ -67,7 +67,7 @@ class _Evidence:
 
 def _match_of(topic_id: uuid.UUID, group: Sequence[Candidate], evidence: _Evidence, *, divide: bool) -> TopicMatch:
     first = group[0]
-    # What is quoted has the name or identifier: in the text itself, else in the title or the name of the field.
+    # Quote the first text that contains the name or identifier, else the title or field name that contains it.
     texts = [one.text if one.fact.element.where == FIELD else one.fact.text for one in group]
     quoted = next(filter(evidence.is_in, texts), None) or next(
         (one.fact.found_by for one in group if evidence.is_in(one.fact.found_by)), first.fact.text

@@ -51,7 +51,7 @@ def candidates_sql(
     *,
     event: str,
     now: dt.datetime,
-    draft: bool = False,
+    keys_outdated: bool = False,
     bound: Bound | None = None,
     topics: Sequence[uuid.UUID] | str | None = None,
     subset: TopicSubset = ALL_TOPICS,
@@ -61,9 +61,9 @@ def candidates_sql(
     """Return the candidate query for ``scope`` at ``now``, without executing it. Columns: topic_id, from_rung, to_rung,
     action, score, why (jsonb), changes (jsonb).
 
-    ``draft`` means that stored fade keys may have another half-life or clock than the policies, so their index is not
-    used. ``topics`` (ids, or SQL for an array of ids) and ``subset`` limit the topics. ``gate`` names the scopes to
-    leave out. Compaction archives only topics in ``grouped``.
+    ``keys_outdated`` says that the half-life or clock of stored fade keys may differ from the policies. The index of
+    fade keys is then not used. ``topics`` (ids, or SQL for an array of ids) and ``subset`` limit the topics. ``gate``
+    names the scopes to leave out. Compaction archives only topics in ``grouped``.
     """
     bound = bound or Bound()
     parts = [
@@ -72,7 +72,7 @@ def candidates_sql(
             event=event,
             now=now,
             bound=bound,
-            trusted=not draft and not policies.rekeying_touches(partition.path),
+            trusted=not keys_outdated and not policies.rekeying_touches(partition.path),
             topics=topics,
             subset=subset,
             part=part,

@@ -21,7 +21,7 @@ from memory.forgetting.judge import Judge
 from memory.models import AuditEvent
 from memory.policy.snapshot import EffectivePolicy, Policies
 from memory.predicates.binding import Bound
-from memory.predicates.rule_json import condition_parse
+from memory.predicates.rule_conditions import condition_parse
 from memory.predicates.sql import predicate_sql
 from memory.predicates.tree import patterns_of
 from memory.predicates.words import predicate_describe

@@ -16,7 +16,7 @@ from memory.models import Rung
 from memory.models.formulas_sql import epoch_sql, fade_key_sql, number_sql, score_sql
 from memory.policy.snapshot import EffectivePolicy
 from memory.predicates.binding import Bind
-from memory.predicates.rule_json import condition_parse
+from memory.predicates.rule_conditions import condition_parse
 from memory.predicates.sql import predicate_sql
 from memory.predicates.tree import needs_time
 

@@ -13,7 +13,7 @@ from memory.models.statements import rows_read
 from memory.policy.partition import PolicyPartition, partitions_of
 from memory.policy.snapshot import EffectivePolicy, Policies
 from memory.predicates.binding import Bound, scope_sql
-from memory.predicates.rule_json import condition_parse
+from memory.predicates.rule_conditions import condition_parse
 from memory.predicates.tree import has_fixed_period
 
 # How a sentence names the runs for each event.

@@ -29,7 +29,7 @@ from memory.demo.build import story_build
 from memory.demo.store import story_load
 from memory.duplicates.detect import duplicates_find
 from memory.erasure.check import erasure_check_work
-from memory.erasure.forget_lists import listings_tidy
+from memory.erasure.forget_list_read import listings_tidy
 from memory.explain.shadow import shadow_search
 from memory.extraction.work import extraction_work
 from memory.forgetting.refusals import outdated_refuse

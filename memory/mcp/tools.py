@@ -18,7 +18,7 @@ from memory.core.errors import NotVisible, ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.erasure.filters import ForgetFilter
 from memory.erasure.forget_list_create import MAX_QUERY, forget_execute, forget_list
-from memory.erasure.forget_lists import listing_matches
+from memory.erasure.forget_list_read import listing_matches
 from memory.erasure.supersede import MAX_TEXT, Ambiguous, supersede
 from memory.extraction.request import extract
 from memory.ingest.items import Category, IngestItem, LongText

@@ -63,7 +63,8 @@ def _answer(request: HttpRequest) -> HttpResponse:
 
 @async_to_sync
 async def _exchange(request: httpx2.Request, principal: Principal) -> httpx2.Response:
-    """Return the answer of the SDK. While this thread waits for the answer, it runs the functions of the store."""
+    """Return the answer of the SDK. ``async_to_sync`` blocks this thread; meanwhile, the
+    thread executes the functions of the store that the SDK calls."""
     # Imported here, because the SDK takes a second and 25 MB to load, and most processes do not need it.
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 

@@ -14,7 +14,7 @@ from memory.models.patterns import patterns_try
 from memory.policy.draft import draft_check, draft_parse
 from memory.policy.save import policies_follow, policy_lock
 from memory.policy.snapshot import Policies
-from memory.predicates.rule_json import condition_parse
+from memory.predicates.rule_conditions import condition_parse
 from memory.predicates.tree import patterns_of
 
 Short = Annotated[str, StringConstraints(max_length=200)]

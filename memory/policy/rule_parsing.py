@@ -6,7 +6,7 @@ from memory.core.errors import ValueRefused, problems_within
 from memory.core.problem_codes import ProblemCode
 from memory.core.rules import ACTIONS, EVENTS, Rule
 from memory.core.scopes import scope_normalize
-from memory.predicates.rule_json import condition_json, condition_parse
+from memory.predicates.rule_conditions import condition_json, condition_parse
 from memory.predicates.tree import categories_of, comparisons, value_words
 
 MAX_RULES = 50

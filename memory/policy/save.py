@@ -18,7 +18,7 @@ from memory.policy.draft import draft_check, draft_parse
 from memory.policy.effective import policies_current
 from memory.policy.schedules import cron_schedules_sync, cron_wanted
 from memory.policy.snapshot import Policies
-from memory.predicates.rule_json import condition_parse
+from memory.predicates.rule_conditions import condition_parse
 from memory.predicates.tree import patterns_of
 from memory.stores.pending import after_commit, work_pending
 

@@ -249,8 +249,8 @@ def _thresholds_ordered(knobs: Knobs, sources: dict[str, ValueSource]) -> tuple[
 
 
 def _ordered(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
-    """Return rules in an order in which each category is added before it is used; or unchanged if there is no such
-    order."""
+    """Return rules in an order in which each category is added before it is used. If there is no such order, return
+    them unchanged."""
     try:
         return rules_ordered(rules)
     except ValueRefused:

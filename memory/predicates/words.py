@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from memory.core.durations import duration_words
 from memory.core.rules import COMPACT, Rule
-from memory.predicates.rule_json import condition_parse
+from memory.predicates.rule_conditions import condition_parse
 from memory.predicates.tree import AllOf, AnyOf, Comparison, Leaf, Not, Phrase, Predicate, Word, value_words
 
 _EVENTS = {

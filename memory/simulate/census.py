@@ -122,7 +122,8 @@ def census_take(
     parts: Sequence[CensusPart], *, edges: Sequence[float], bound: Bound, subset: TopicSubset = ALL_TOPICS
 ) -> list[TopicClass]:
     """Return the classes of the topics in ``parts``, including archived topics. One query. All parts need the same
-    number of views. ``edges`` are the edges of the histogram, as scores under the first view."""
+    number of views. ``edges`` are the limits of the bins of the histogram; a topic is put into a bin by its score under
+    the first view."""
     counts = [_Count(part, edges) for part in parts]
     width = max(len(count.numbers) for count in counts)
     statement = " UNION ALL ".join(

@@ -19,7 +19,7 @@ from memory.formulas.ladder import ARCHIVED, DETACHED, SUMMARIZED, rung_target
 from memory.formulas.partition_time import EVERY_DAY, PartitionTime
 from memory.formulas.salience import Numbers, decayed, reinforced
 from memory.formulas.strategies import TopicUsage, archive_gate, score
-from memory.predicates.rule_json import condition_parse
+from memory.predicates.rule_conditions import condition_parse
 from memory.predicates.tree import Comparison, comparisons, value_words
 from memory.simulate.evaluation import predicate_holds, value_compare
 

@@ -265,7 +265,7 @@ def _affected_sql(trial: Trial, *, only_new: bool, bound: Bound) -> tuple[str, l
     # The index contains fade keys for the half-lives and clocks in force. A draft that changes these cannot use it.
     trusted = all(node.knobs.keys == present.knobs(node.scope).keys for node in draft.nodes(scope))
     candidates = candidates_sql(
-        draft, scope, event=trial.event, now=trial.now, draft=not trusted, bound=bound, subset=trial.subset
+        draft, scope, event=trial.event, now=trial.now, keys_outdated=not trusted, bound=bound, subset=trial.subset
     )
     if not only_new:
         return candidates.text, ["true"]

@@ -181,7 +181,7 @@ def move_plan(name: str, to: str | None) -> tuple[Node, Node]:
     schema = store_schema(name)
     here = stores_nodes().get(name, [])
     if len(here) != 1:
-        raise Conflict(f"The store {name} is not placed on one node.")
+        raise Conflict(f"The store {name} is on no node or on several nodes, so it cannot be moved.")
     target = next((each for each in nodes if each != here[0]), None) if to is None else _named(nodes, to)
     if target is None:
         raise NotVisible("The cluster has no node beside the present one.")

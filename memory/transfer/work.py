@@ -24,7 +24,7 @@ from memory.resumable import JobFailed, Status, job_at_work, job_end, job_hold, 
 from memory.transfer.batches import lines_import
 from memory.transfer.check import file_digest, import_check
 from memory.transfer.importers import IMPORTERS
-from memory.transfer.importers.known import item_counts, items_new
+from memory.transfer.importers.new_items import item_counts, items_new
 from memory.transfer.importing import import_checked
 from memory.transfer.lines import FORMAT, MODELS, Lines, line_parse, lines_batches
 from memory.transfer.report import Counts, Progress, counts_add

@@ -14,8 +14,8 @@ from django.utils import timezone
 
 from memory.access.principal import SYSTEM
 from memory.console.listing import cell_text, csv_lines
+from memory.console.queries.activity import AuditFilter, audit_list
 from memory.console.queries.agents import agents_list
-from memory.console.queries.audit_list import AuditFilter, audit_list
 from memory.forgetting.runs import run_start
 from memory.models import AuditEvent, ForgetRun, PolicyVersion
 from tests.cast import Caller, principal_like
@@ -117,7 +117,7 @@ def test_a_change_to_many_memories_is_one_row_and_no_page_divides_it(
     assert "5 memories" in page
     assert f'href="/runs/{run.pk}/"' in page
     assert all(f"/topics/{topic}/" in page for topic in topics)
-    monkeypatch.setattr("memory.console.pages.audit.ROWS", 1)
+    monkeypatch.setattr("memory.console.pages.activity.ROWS", 1)
     first = op.get("/audit/")
     assert [len(group) for group in first.context["groups"]] == [5]
     second = op.get("/audit/", {"cursor": first.context["next"]})

@@ -14,7 +14,7 @@ from django_q.models import Failure, OrmQ
 
 from memory import health
 from memory.access.principal import SYSTEM
-from memory.console.queries.activity import activity_days, live_days
+from memory.console.queries.daily_counts import activity_days, live_days
 from memory.console.queries.first_steps import first_steps
 from memory.console.sparklines import limit_gauge, rung_bar, spark_bars, spark_line
 from memory.duplicates.detect import duplicates_find

@@ -8,7 +8,7 @@ from memory.core.errors import ValueRefused
 from memory.core.rules import EVENTS, RUNG_ACTIONS, Rule
 from memory.policy.rule_parsing import DEFAULT_EVENTS, rule_parse, rules_ordered, rules_parse
 from memory.policy.shipped_rule_sets import SHIPPED_RULE_SETS
-from memory.predicates.rule_json import condition_parse
+from memory.predicates.rule_conditions import condition_parse
 from memory.predicates.words import rule_describe
 from tests.cast import raises_code
 from tests.predicates.oracle import TopicFacts, condition_holds

@@ -6,7 +6,7 @@ from typing import Any
 from django.utils import timezone
 
 from memory.access.principal import SYSTEM
-from memory.console.queries.activity import live_days
+from memory.console.queries.daily_counts import live_days
 from memory.console.queries.scope_tree import scope_children
 from memory.duplicates.pair_actions import pair_merge
 from memory.erasure.purge import topics_purge

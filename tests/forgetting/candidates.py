@@ -22,12 +22,18 @@ class Candidate:
 
 
 def candidates_find(
-    policies: Policies, scope: str, *, event: str, now: dt.datetime, limit: int | None = None, draft: bool = False
+    policies: Policies,
+    scope: str,
+    *,
+    event: str,
+    now: dt.datetime,
+    limit: int | None = None,
+    keys_outdated: bool = False,
 ) -> list[Candidate]:
     """Return what a run would act on, lowest score first. One query if nothing is due, else two."""
-    if not draft and not candidates_possible(policies, scope, event=event, now=now):
+    if not keys_outdated and not candidates_possible(policies, scope, event=event, now=now):
         return []
-    query = candidates_sql(policies, scope, event=event, now=now, draft=draft)
+    query = candidates_sql(policies, scope, event=event, now=now, keys_outdated=keys_outdated)
     most = "" if limit is None else f" LIMIT {limit:d}"
     with connection.cursor() as cursor:
         cursor.execute(

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from memory.core.errors import ValueRefused
-from memory.predicates.rule_json import FIELDS, OPERATORS, condition_json, condition_parse
+from memory.predicates.rule_conditions import FIELDS, OPERATORS, condition_json, condition_parse
 from memory.predicates.tree import categories_of, needs_time, patterns_of
 from memory.predicates.words import predicate_describe
 

@@ -14,7 +14,14 @@ from memory.core.patterns import pattern_check
 from memory.formulas.salience import fade_key, salience_effective
 from memory.models import Scope, Topic, Vitality
 from memory.models import patterns as trial
-from memory.predicates.rule_json import FIELDS, LIST_OPERATORS, OPERATORS, ORDER_NAMES, condition_json, condition_parse
+from memory.predicates.rule_conditions import (
+    FIELDS,
+    LIST_OPERATORS,
+    OPERATORS,
+    ORDER_NAMES,
+    condition_json,
+    condition_parse,
+)
 from memory.predicates.sql import predicate_sql
 from memory.predicates.tree import RUNGS, Predicate
 from memory.predicates.words import predicate_describe

@@ -247,7 +247,7 @@ def test_by_index_the_same_topics_are_found_as_by_reading_everything(
         policies = policies_drafted(policies, node, values=below)
     store(rows, policies)
     by_index = candidates_find(policies, scope, event="cron", now=NOW)
-    assert by_index == candidates_find(policies, scope, event="cron", now=NOW, draft=True)
+    assert by_index == candidates_find(policies, scope, event="cron", now=NOW, keys_outdated=True)
     actions = [candidate.action for candidate in by_index]
     assert candidates_count(policies, scope, event="cron", now=NOW) == {
         action: actions.count(action) for action in actions

@@ -6,7 +6,7 @@ from hypothesis import given
 
 from memory.console.rule_form import rule_form_of
 from memory.core.rules import Rule
-from memory.predicates.rule_json import condition_json, condition_parse
+from memory.predicates.rule_conditions import condition_json, condition_parse
 from tests.properties.test_condition_equality import conditions
 
 

@@ -19,8 +19,8 @@ from memory.transfer.importers import IMPORTERS, importer, known, stream
 from memory.transfer.importers.draft import Draft
 from memory.transfer.importers.guess import source_guess
 from memory.transfer.importers.importer import Importer
-from memory.transfer.importers.known import item_id, items_new
 from memory.transfer.importers.mem0 import scope_segment
+from memory.transfer.importers.new_items import item_id, items_new
 from memory.transfer.importers.times import time_parse
 from memory.transfer.report import ImportReport
 

@@ -105,7 +105,7 @@ def _repeat_check(turn: ConversationTurn, *, now: dt.datetime) -> None:
 def _wrote(turn: ConversationTurn) -> bool:
     """Return whether the conversation wrote anything between the start of a turn and the start of the next one.
 
-    The log of the turn does not suffice, because the last write of the turn may be missing from the log.
+    The table of writes is read, because ``tool_log`` may lack the last write of the turn.
     """
     of_conversation = {"conversation": turn.conversation_id}
     following = ConversationTurn.objects.filter(**of_conversation, place=turn.place + 1)

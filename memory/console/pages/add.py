@@ -9,7 +9,7 @@ from django.http import HttpResponse
 from django.urls import path
 from django.utils import timezone
 
-from memory.console.fields import KindField, ScopeField, form_error
+from memory.console.fields import KindField, ScopeField, problem_shown
 from memory.console.page import OPERATOR, ConsoleRequest, go, page, show
 from memory.console.pages.extract import ExtractForm
 from memory.console.pages.topic_actions import MAX_NAME, LineField, LinesField, lines_plain
@@ -70,11 +70,8 @@ def add(request: ConsoleRequest) -> HttpResponse:
     queries of an ingest."""
     form = MemoryForm(request.POST if request.method == "POST" else None, initial=_initial(request))
     if form.is_valid():
-        try:
+        with problem_shown(form):
             topic_id = item_ingest(request, form.item())
-        except MemoryProblem as problem:
-            form.add_error(None, form_error(problem))
-        else:
             messages.success(request, f"Added “{form.cleaned_data['title']}”.")
             return go(request, "console:topic", topic_id)
     context = {

@@ -8,9 +8,9 @@ from django.utils import timezone
 from memory.access.keys import key_as_json
 from memory.console.list_page import FilterForm, ListPage, SortColumn, sort_field
 from memory.console.page import READER, ConsoleRequest, page, show
-from memory.console.queries.activity import live_days
+from memory.console.queries.activity import AuditFilter, audit_list
 from memory.console.queries.agents import DAYS, Sort, agent_days, agent_keys, agents_count, agents_list
-from memory.console.queries.audit_list import AuditFilter, audit_list
+from memory.console.queries.daily_counts import live_days
 from memory.console.queries.recalls import RecallFilter, recalls_list
 from memory.console.sparklines import rung_bar, spark_bars, spark_line
 from memory.explain.regret import regret_days

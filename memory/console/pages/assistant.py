@@ -31,11 +31,11 @@ from memory.agents.chat.undo import ConversationUndone, conversation_undo, conve
 from memory.agents.study.control import study_resume
 from memory.agents.study.progress import study_as_json
 from memory.console.chat_views import TurnShown, turns_shown
-from memory.console.fields import ReasonField, ScopeField, form_error
+from memory.console.fields import Attempt, ReasonField, ScopeField, form_error
 from memory.console.list_page import ListPage, NoFilter
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.undo import run_named, undo_offer
-from memory.core.errors import Conflict, MemoryProblem, NotVisible
+from memory.core.errors import MemoryProblem, NotVisible
 from memory.core.truncate import line_cut
 from memory.forgetting.runs import run_get
 from memory.health import worker_problem
@@ -169,10 +169,9 @@ def conversation_take_back(request: ConsoleRequest, conversation_id: uuid.UUID) 
     ``conversation_undo``."""
     found = conversation_get(conversation_id, principal=request.principal)
     form = ConversationUndoForm(request.POST if request.method == "POST" else None)
-    refusal: MemoryProblem | None = None
-    status = 422 if request.method == "POST" else 200
-    if form.is_valid():
-        try:
+    attempt = Attempt(form)
+    with attempt:
+        if form.is_valid():
             undone = conversation_undo(
                 conversation_id,
                 principal=request.principal,
@@ -180,9 +179,6 @@ def conversation_take_back(request: ConsoleRequest, conversation_id: uuid.UUID) 
                 now=timezone.now(),
                 digest=form.cleaned_data["digest"],
             )
-        except Conflict as problem:
-            refusal, status = problem, 409
-        else:
             _undo_notice(request, undone)
             tasks.upkeep_nudge()
             return go(request, "console:conversation", conversation_id)
@@ -192,14 +188,14 @@ def conversation_take_back(request: ConsoleRequest, conversation_id: uuid.UUID) 
         "name": _name(found),
         "form": form,
         "look": look,
-        "refusal": refusal,
+        "refusal": attempt.refused,
         "sentence": undo_summary(look, done=False),
         "taken": look.taken_back[:SHOWN],
         "taken_more": max(0, len(look.taken_back) - SHOWN),
         "left": look.left[:SHOWN],
         "left_more": max(0, len(look.left) - SHOWN),
     }
-    return show(request, "assistant_undo.html", context, status=status)
+    return show(request, "assistant_undo.html", context, status=attempt.status)
 
 
 def _undo_notice(request: ConsoleRequest, undone: ConversationUndone) -> None:

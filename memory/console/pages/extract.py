@@ -10,11 +10,10 @@ from django.http import HttpResponse
 from django.urls import path
 from django.utils import timezone
 
-from memory.console.fields import KindField, ScopeField, form_error
+from memory.console.fields import KindField, ScopeField, problem_shown
 from memory.console.list_page import ListPage, NoFilter
 from memory.console.listing import ROWS
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
-from memory.core.errors import MemoryProblem
 from memory.extraction.dropped_text import dropped_words
 from memory.extraction.lists import KNOWN, STORED, extraction_facts, extractions_list
 from memory.extraction.replies import ExtractReply
@@ -65,11 +64,8 @@ def extract_look(request: ConsoleRequest) -> HttpResponse:
         return _form_page(request, ExtractForm(initial=initial))
     form = ExtractForm(request.POST)
     if form.is_valid():
-        try:
+        with problem_shown(form, "content"):
             found = extract(store=False, principal=request.principal, now=timezone.now(), **form.said())
-        except MemoryProblem as problem:
-            form.add_error("content", form_error(problem))
-        else:
             return _form_page(request, form, look=_look(found))
     return _form_page(request, form, status=422)
 
@@ -82,16 +78,13 @@ def extract_store(request: ConsoleRequest) -> HttpResponse:
         said = form.said()
         # The request processes short texts. The worker processes long texts, and all texts if a model is configured.
         in_request = len(said["content"]) <= settings.MEMSTATE_EXTRACT_INLINE_CHARS and not model_summary().configured
-        try:
+        with problem_shown(form, "content"):
             job = extraction_start(
                 principal=request.principal,
                 now=timezone.now(),
                 enqueue=None if in_request else tasks.extraction_enqueue,
                 **said,
             )
-        except MemoryProblem as problem:
-            form.add_error("content", form_error(problem))
-        else:
             if in_request:
                 extraction_work(job.id, clock=timezone.now, seconds=WORK_SECONDS, enqueue=tasks.extraction_enqueue)
                 tasks.upkeep_nudge()

@@ -9,16 +9,15 @@ from django.http import HttpResponse
 from django.urls import path
 from django.utils import timezone
 
-from memory.console.fields import form_error
+from memory.console.fields import Attempt, problem_shown
 from memory.console.forget_forms import PURGE, ForgetConfirmForm, ForgetForm, PickForm
 from memory.console.list_page import ListPage, ListRequest, NoFilter
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, refusal, show
 from memory.console.undo import topics_words, undo_offer
-from memory.core.errors import Conflict, MemoryProblem
 from memory.erasure.check import erasure_check_start
 from memory.erasure.filters import ForgetFilter
 from memory.erasure.forget_list_create import forget_execute, forget_list, listing_narrow, listing_repeat
-from memory.erasure.forget_lists import (
+from memory.erasure.forget_list_read import (
     listing_get,
     listing_matches_page,
     listing_others,
@@ -61,7 +60,7 @@ def forget(request: ConsoleRequest) -> HttpResponse:
     if request.method == "POST":
         form = ForgetForm(request.POST)
         if form.is_valid():
-            try:
+            with problem_shown(form):
                 listing = forget_list(
                     form.cleaned_data["verb"],
                     query=form.cleaned_data["query"] or None,
@@ -71,9 +70,6 @@ def forget(request: ConsoleRequest) -> HttpResponse:
                     principal=request.principal,
                     now=now,
                 )
-            except MemoryProblem as problem:
-                form.add_error(None, form_error(problem))
-            else:
                 return go(request, "console:forget_list", listing.id)
         status = 422
     else:
@@ -85,22 +81,18 @@ def forget(request: ConsoleRequest) -> HttpResponse:
 @page(get=READER, post=OPERATOR)
 def forget_listed(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpResponse:
     """Show the topics of a list and why each is on it. A confirmation executes the list. Eight queries at most."""
-    status = 200
-    refused: MemoryProblem | None = None
     listing = listing_get(listing_id, principal=request.principal)
     form = _confirm_form(listing, request.POST if request.method == "POST" else None)
     if form.is_bound and listing.state == "executed":
         # The form was sent twice, and the first request has executed the list.
         return go(request, "console:forget_list", listing_id)
-    if form.is_valid():
-        try:
+    attempt = Attempt(form)
+    with attempt:
+        if form.is_valid():
             said = form.cleaned_data
             return _execute(request, listing, verify=said["verify"], reason=said.get("reason") or None)
-        except Conflict as problem:
-            refused, status = problem, 409
-            listing = listing_get(listing_id, principal=request.principal)
-    elif form.is_bound:
-        status = 422
+    if attempt.refused:
+        listing = listing_get(listing_id, principal=request.principal)
     context = MATCHES.context(request, listing_id=listing_id)
     matches: Sequence[ForgetMatch] = context["rows"]
     operates = request.principal.role == OPERATOR
@@ -115,7 +107,7 @@ def forget_listed(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpRespons
             "listing": listing,
             "words": _filter_words(listing),
             "form": form,
-            "refused": refused,
+            "refused": attempt.refused,
             "is_first": not request.GET.get("cursor"),
             "rows": _rows(matches, others),
             "ticked": sum(match["chosen"] for match in matches),
@@ -130,7 +122,7 @@ def forget_listed(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpRespons
             "sought": _sought(listing, names),
             "can_pick": operates and listing.state != "executed" and len(listing.entries) > 1,
         },
-        status=status,
+        status=attempt.status,
     )
 
 

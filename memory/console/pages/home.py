@@ -13,7 +13,7 @@ from memory.console.fields import ActorField, ScopeField, filter_choice
 from memory.console.list_page import ListPage
 from memory.console.page import ADMINISTRATOR, OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.people import may
-from memory.console.queries.activity import activity_days, live_days
+from memory.console.queries.daily_counts import activity_days, live_days
 from memory.console.queries.first_steps import first_steps
 from memory.console.queries.search_progress import search_progress
 from memory.console.sparklines import limit_gauge, rung_bar, spark_bars, spark_line

@@ -11,11 +11,10 @@ from django.utils import timezone
 
 from memory.access.impersonation import ImpersonatedKey, keys_to_impersonate
 from memory.access.principal import Principal
-from memory.console.fields import ScopeField, SuggestField, form_error
+from memory.console.fields import ScopeField, SuggestField, problem_shown
 from memory.console.list_page import ListPage, SortColumn, sort_links
 from memory.console.listing import ROWS
 from memory.console.page import READER, ConsoleRequest, page, show
-from memory.core.errors import MemoryProblem
 from memory.core.problem_codes import ProblemCode
 from memory.core.replies import json_text
 from memory.ingest.items import EARLIEST, LATEST
@@ -162,10 +161,8 @@ class AgentForm(forms.Form):
         """Check that the key may read the scope, and that ``as_of`` is between ``EARLIEST`` and ``LATEST``."""
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if cleaned.get("scope") and "key" in cleaned:
-            try:
+            with problem_shown(self, "scope"):
                 self.principal.scope_chosen(cleaned["scope"])
-            except MemoryProblem as problem:
-                self.add_error("scope", form_error(problem))
         if cleaned.get("as_of") is not None and not EARLIEST <= cleaned["as_of"] <= LATEST:
             sentence = f"Choose a time between {EARLIEST:%Y-%m-%d} and {LATEST:%Y-%m-%d}."
             self.add_error("as_of", forms.ValidationError(sentence, code=ProblemCode.INVALID_PERIOD))

@@ -10,9 +10,8 @@ from django.http import HttpResponse
 from django.urls import path
 from django.utils import timezone
 
-from memory.console.fields import ReasonField
+from memory.console.fields import ReasonField, problem_shown
 from memory.console.page import ADMINISTRATOR, ConsoleRequest, go, page, show
-from memory.core.errors import ValueRefused
 from memory.core.ids import uuid7_at
 from memory.jobs import tasks
 from memory.models import NotificationTarget
@@ -114,13 +113,10 @@ def notifications_add(request: ConsoleRequest) -> HttpResponse:
     """Add a target, and show its secret only in the reply to the form. Two queries."""
     form = TargetForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
-        try:
+        with problem_shown(form, "address"):
             target, secret = target_add(
                 **form.values(), target_id=form.cleaned_data["once"], principal=request.principal, now=timezone.now()
             )
-        except ValueRefused as problem:
-            form.add_error("address", forms.ValidationError(problem.sentence, code=problem.code))
-        else:
             return _added(request, target, secret)
     return show(request, "notifications_edit.html", {"form": form}, status=422 if form.errors else 200)
 
@@ -131,11 +127,8 @@ def notifications_edit(request: ConsoleRequest, target_id: uuid.UUID) -> HttpRes
     target = target_get(target_id)
     form = TargetForm(request.POST if request.method == "POST" else None, target=target)
     if form.is_valid():
-        try:
+        with problem_shown(form, "address"):
             target_change(target_id, principal=request.principal, now=timezone.now(), **form.values())
-        except ValueRefused as problem:
-            form.add_error("address", forms.ValidationError(problem.sentence, code=problem.code))
-        else:
             messages.success(request, f"Target “{target.name}” changed.")
             return go(request, "console:notifications")
     context = {"form": form, "target": _target(target)}

@@ -8,10 +8,9 @@ from django.http import HttpResponse
 from django.urls import path
 from django.utils import timezone
 
-from memory.console.fields import ScopeField
+from memory.console.fields import ScopeField, problem_shown
 from memory.console.page import OPERATOR, ConsoleRequest, page, show
 from memory.console.undo import back_to, go_back
-from memory.core.errors import MemoryProblem
 from memory.core.scopes import ROOT, scope_words
 from memory.forgetting.pause import pause_lift, pause_start
 
@@ -47,12 +46,9 @@ def pause(request: ConsoleRequest) -> HttpResponse:
     if form.is_valid():
         scope, hours = form.cleaned_data["scope"] or ROOT, form.cleaned_data["hours"]
         until = now + dt.timedelta(hours=int(hours)) if hours else None
-        try:
+        with problem_shown(form, "scope"):
             reason = form.cleaned_data["reason"] or NO_REASON
             pause_start(scope, reason=reason, until=until, principal=request.principal, now=now)
-        except MemoryProblem as problem:
-            form.add_error("scope", forms.ValidationError(problem.sentence, code=problem.code))
-        else:
             # The page shows each pause, so no notice repeats it.
             return go_back(request, _next(request))
     return show(request, "pause.html", {"form": form}, status=422)

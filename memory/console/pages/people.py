@@ -33,12 +33,12 @@ from memory.access.people import (
     person_remove,
     person_role_change,
 )
-from memory.console.fields import ReasonForm, form_error
+from memory.console.fields import ReasonForm, problem_shown
 from memory.console.list_page import FilterForm, ListPage, ListRequest, sort_columns, sort_field
 from memory.console.page import ADMINISTRATOR, ANYBODY, ConsoleRequest, go, page, refused, show
-from memory.console.queries.audit_list import AuditFilter, audit_summary
+from memory.console.queries.activity import AuditFilter, audit_summary
 from memory.core.days import days_begin
-from memory.core.errors import Conflict, MemoryProblem, ValueRefused
+from memory.core.errors import MemoryProblem
 from memory.notifications.send import SendFailed, mail_post
 from memory.stores.current import MAIN
 
@@ -131,11 +131,8 @@ def people_invite(request: ConsoleRequest) -> HttpResponse:
     the installation may also name a person who has an account for other stores. Such a person needs no link."""
     form = InviteForm(request.POST if request.method == "POST" else None, initial={"role": "reader"})
     if form.is_valid():
-        try:
+        with problem_shown(form, "name"):
             made = person_invite(**form.cleaned_data, principal=request.principal, now=timezone.now())
-        except (Conflict, ValueRefused) as problem:
-            form.add_error("name", form_error(problem))
-        else:
             return _link_show(request, made) if isinstance(made, SignInLink) else _granted(request, made)
     return show(request, "person_invite.html", {"form": form}, status=422 if form.errors else 200)
 

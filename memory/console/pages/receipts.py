@@ -124,7 +124,7 @@ def receipts_chain(request: ConsoleRequest) -> HttpResponse:
 
 @page(get=READER)
 def receipt(request: ConsoleRequest, receipt_id: uuid.UUID) -> HttpResponse:
-    """Show one receipt, and whether any of the content that it lists as erased is left. Four queries at most."""
+    """Show one receipt, and the last verification of its purge. Four queries at most."""
     found = receipt_get(receipt_id, principal=request.principal)
     counts = sorted(
         ((table, _table_words(table), times) for table, times in found.counts.items()),

@@ -10,13 +10,13 @@ from django.http import HttpResponse
 from django.urls import path
 from django.utils import timezone
 
-from memory.console.fields import OptionalReasonForm, ReasonForm
+from memory.console.fields import Attempt, OptionalReasonForm, ReasonForm
 from memory.console.list_page import ListPage, ListRequest, NoFilter
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.queries.recalls import recalls_behind
 from memory.console.run_forms import FOR_APPROVAL, SORTS, ActionsForm, RunsForm, StartForm
 from memory.console.undo import back_to, go_back, undo_offer
-from memory.core.errors import Conflict, MemoryProblem, ValueRefused
+from memory.core.errors import Conflict, ValueRefused
 from memory.core.scopes import ROOT
 from memory.explain.regret import regret_of_run
 from memory.forgetting.manual_runs import BY_HAND, REVISE
@@ -308,16 +308,11 @@ def _behind(run: ForgetRun) -> list[dict[str, Any]]:
 
 def _confirm(request: ConsoleRequest, run_id: uuid.UUID, step: _RunConfirmation) -> HttpResponse:
     form = step.form(request.POST if request.method == "POST" else None)
-    refused: MemoryProblem | None = None
-    status = 200
-    if form.is_valid():
-        try:
+    attempt = Attempt(form)
+    with attempt:
+        if form.is_valid():
             step.take(request, run_id, form.cleaned_data["reason"])
             return go(request, "console:run", run_id=run_id)
-        except Conflict as problem:
-            refused, status = problem, 409
-    elif form.is_bound:
-        status = 422
     found = run_get(run_id, principal=request.principal)
     if found.status not in step.due:
         # Another request was faster; the page of the run shows the result.
@@ -328,12 +323,12 @@ def _confirm(request: ConsoleRequest, run_id: uuid.UUID, step: _RunConfirmation)
         "step": step,
         "preview": step.preview(found),
         "form": form,
-        "refused": refused,
+        "refused": attempt.refused,
     }
     if step is _UNDO and found.event not in (BY_HAND, REVISE):
         # Restored topics are due again while the same policy is in force.
         context["culprits"] = [version for version in _behind(found) if version["is_present"] and version["is_new"]]
-    return show(request, "run_confirm.html", context, status=status)
+    return show(request, "run_confirm.html", context, status=attempt.status)
 
 
 @page(get=OPERATOR, post=OPERATOR)

@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.utils.http import urlencode
 
 from memory.console.drafts import BacktestForm, SalienceDraft, SaveForm, draft_sent
-from memory.console.fields import MAX_ADDRESS, form_error
+from memory.console.fields import MAX_ADDRESS, problem_shown
 from memory.console.list_page import ListPage
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.policy_form import draft_error, field_named
@@ -109,12 +109,9 @@ def salience_backtest(request: ConsoleRequest) -> HttpResponse:
         "head": tuning_head("salience_backtest", draft.scope, policies),
     }
     if form.is_valid() and not draft.refused and (sent or "since" in request.GET):
-        try:
+        with problem_shown(form):
             tried = (draft.drafted, draft.policies) if draft.changes else (draft.policies,)
             found = [backtest(each, draft.scope, now=now, **form.stretch) for each in tried]
-        except ValueRefused as problem:
-            form.add_error(None, form_error(problem))
-        else:
             figure = backtest_figure(*found)
             context |= {"found": found[0], "present": found[-1], "figure": figure, "address": address}
     template = "parts/salience_backtest.html" if request.htmx else "salience_backtest.html"

@@ -9,9 +9,8 @@ from django.http import HttpResponse
 from django.urls import path
 from django.utils import timezone
 
-from memory.console.fields import ReasonField
+from memory.console.fields import Attempt, ReasonField
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
-from memory.core.errors import Conflict, MemoryProblem
 from memory.jobs.schedule_actions import job_retry, schedule_change, schedule_pause, schedule_resume, schedule_run
 from memory.jobs.schedule_list import ScheduleSummary, failures_list, queue_status, schedule_get, schedules_upkeep
 
@@ -86,21 +85,15 @@ def _confirm(request: ConsoleRequest, schedule_id: int, act: _ScheduleAction) ->
     schedule = schedule_get(schedule_id, now=now)
     back = "console:runs" if schedule.scope else "console:schedules"
     form = WhyForm(request.POST if request.method == "POST" else None)
-    refused: MemoryProblem | None = None
-    status = 200
-    if form.is_valid():
-        try:
+    attempt = Attempt(form)
+    with attempt:
+        if form.is_valid():
             said = act.take(schedule_id, principal=request.principal, reason=form.cleaned_data["reason"], now=now)
-        except Conflict as problem:
-            refused, status = problem, 409
-        else:
             messages.success(request, act.done.format(said))
             return go(request, back)
-    elif form.is_bound:
-        status = 422
-    context = {"schedule": schedule, "back": back, "act": act, "form": form, "refused": refused}
+    context = {"schedule": schedule, "back": back, "act": act, "form": form, "refused": attempt.refused}
     context["within"] = back.removeprefix("console:")
-    return show(request, "schedule_confirm.html", context, status=status)
+    return show(request, "schedule_confirm.html", context, status=attempt.status)
 
 
 @page(get=OPERATOR, post=OPERATOR)
@@ -128,10 +121,9 @@ def schedules_change(request: ConsoleRequest, schedule_id: int) -> HttpResponse:
     schedule = schedule_get(schedule_id, now=now)
     act = _ScheduleAction("Change", "Change interval", "The job next runs after this interval.", schedule_change, "")
     form = ChangeForm(request.POST if request.method == "POST" else None, schedule=schedule)
-    refused: MemoryProblem | None = None
-    status = 422 if form.is_bound else 200
-    if form.is_valid():
-        try:
+    attempt = Attempt(form)
+    with attempt:
+        if form.is_valid():
             said = schedule_change(
                 schedule_id,
                 minutes=form.cleaned_data["minutes"],
@@ -139,13 +131,10 @@ def schedules_change(request: ConsoleRequest, schedule_id: int) -> HttpResponse:
                 reason=form.cleaned_data["reason"],
                 now=now,
             )
-        except Conflict as problem:
-            refused, status = problem, 409
-        else:
             messages.success(request, f"{said} now runs {schedule_get(schedule_id, now=now).often}.")
             return go(request, "console:schedules")
-    context = {"schedule": schedule, "back": "console:schedules", "act": act, "form": form, "refused": refused}
-    return show(request, "schedule_confirm.html", context, status=status)
+    context = {"schedule": schedule, "back": "console:schedules", "act": act, "form": form, "refused": attempt.refused}
+    return show(request, "schedule_confirm.html", context, status=attempt.status)
 
 
 @page(post=OPERATOR)

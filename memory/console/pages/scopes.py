@@ -14,8 +14,8 @@ from memory.console.fields import ActorField, ScopeField
 from memory.console.list_page import FilterForm, ListPage, ListRequest, SortColumn, sort_field
 from memory.console.page import READER, ConsoleRequest, page, show
 from memory.console.pages.policies import scope_of
-from memory.console.queries.activity import activity_days, live_days
-from memory.console.queries.audit_list import AuditFilter, audit_list
+from memory.console.queries.activity import AuditFilter, audit_list
+from memory.console.queries.daily_counts import activity_days, live_days
 from memory.console.queries.recalls import RecallFilter, recalls_list
 from memory.console.queries.scope_tree import (
     DAYS,

@@ -10,12 +10,11 @@ from django.core.exceptions import ValidationError
 from django.http import Http404, HttpResponse
 from django.urls import path
 
-from memory.console.fields import ReasonForm, form_error
+from memory.console.fields import ReasonForm, problem_shown
 from memory.console.list_page import FilterForm, ListPage, ListRequest
 from memory.console.page import ADMINISTRATOR, READER, ConsoleRequest, go, page, show
 from memory.console.people import store_open
 from memory.core.cursors import cursor_make, cursor_parse
-from memory.core.errors import Conflict, NotVisible, ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.jobs.store_list import StoreFigures, stores_count, stores_dropped, stores_figures, stores_named
 from memory.jobs.stores import drop_refuse, store_create, store_drop, store_get, store_here
@@ -128,11 +127,8 @@ def stores_create(request: ConsoleRequest) -> HttpResponse:
     form = StoreForm(request.POST if request.method == "POST" else None, nodes=[str(node) for node in nodes_list()])
     if form.is_valid():
         said: dict[str, Any] = form.cleaned_data
-        try:
+        with problem_shown(form, "name"):
             made = store_create(said["name"], actor=request.principal.actor, reason=said["reason"])
-        except (Conflict, ValueRefused) as problem:
-            form.add_error("name", form_error(problem))
-        else:
             node = said.get("node", "")
             if node and [node] != [str(each) for each in stores_nodes().get(made.name, [])]:
                 store_move_enqueue(made.name, node, actor=request.principal.actor, reason=said["reason"])
@@ -150,11 +146,8 @@ def store_moving(request: ConsoleRequest, store_name: str) -> HttpResponse:
     form = NodeForm(request.POST if request.method == "POST" else None, nodes=nodes)
     if form.is_valid():
         said: dict[str, Any] = form.cleaned_data
-        try:
+        with problem_shown(form, "node"):
             move_plan(store.name, said["node"])
-        except (Conflict, NotVisible) as problem:
-            form.add_error("node", form_error(problem))
-        else:
             store_move_enqueue(store.name, said["node"], actor=request.principal.actor, reason=said["reason"])
             messages.success(
                 request, f"The worker moves the store {store.name} to {said['node']}. It stays in use meanwhile."

@@ -15,17 +15,17 @@ from django.urls import path, reverse
 from django.utils import timezone
 
 from memory.agents.chat.conversations import conversations_behind
-from memory.console.fields import ReasonField, form_error
+from memory.console.fields import ReasonField, problem_shown
 from memory.console.listing import ROWS
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.pages import topic_actions, topic_forget
 from memory.console.pages.add import item_ingest
 from memory.console.pages.topic_actions import LinesField, lines_plain
-from memory.console.queries.audit_list import AuditFilter, audit_list
+from memory.console.queries.activity import AuditFilter, audit_list
 from memory.console.queries.timeline import field_timeline, topic_timeline
 from memory.console.topic_chart import salience_figure
 from memory.console.topic_why import sentence_html
-from memory.core.errors import MemoryProblem, NotVisible
+from memory.core.errors import NotVisible
 from memory.core.problem_codes import ProblemCode
 from memory.erasure.receipts import receipt_of_topic
 from memory.explain.accesses import accesses_of
@@ -138,13 +138,8 @@ def topic_field(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
             "why_changed": form.cleaned_data["reason"],
             "provenance": "console",
         }
-        try:
+        with problem_shown(form):
             item_ingest(request, {"placement": "version_field", "topic_id": str(topic_id), "fields": [field]})
-        except NotVisible:
-            raise
-        except MemoryProblem as problem:
-            form.add_error(None, form_error(problem))
-        else:
             messages.success(request, f"{name}: the new value is stored. The former values are kept.")
             return go(request, f"{reverse('console:topic', args=[topic_id])}#says")
     revisions, following = field_timeline(

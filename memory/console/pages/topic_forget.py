@@ -9,7 +9,7 @@ from django.http import HttpResponse
 from django.urls import path
 from django.utils import timezone
 
-from memory.console.fields import ReasonField, form_error
+from memory.console.fields import Attempt, ReasonField, form_error
 from memory.console.forget_forms import MAX_REASON, ForgetConfirmForm
 from memory.console.page import OPERATOR, ConsoleRequest, go, page, show
 from memory.core.errors import Conflict, MemoryProblem, NotVisible
@@ -45,30 +45,24 @@ def topic_purged(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
     now = timezone.now()
     detail = topic_detail(topic_id, principal=request.principal, now=now)
     form = PurgeForm(request.POST if request.method == "POST" else None, title=detail["title"], topic_id=str(topic_id))
-    refused: MemoryProblem | None = None
-    status = 200
-    if form.is_valid():
-        try:
+    attempt = Attempt(form)
+    with attempt:
+        if form.is_valid():
             receipt = topics_purge([topic_id], principal=request.principal, reason=form.cleaned_data["reason"], now=now)
-        except Conflict as problem:
-            refused, status = problem, 409
-        else:
             messages.success(request, "Purged 1 memory. This is the receipt; a purge cannot be undone.")
             return go(request, "console:forget_receipt", receipt.pk)
-    elif form.is_bound:
-        status = 422
     return show(
         request,
         "topic_purge.html",
         {
             "form": form,
             "topic": detail,
-            "refused": refused,
+            "refused": attempt.refused,
             "fields": len(detail["fields"]),
             "revisions": sum(field["revisions"] for field in detail["fields"]),
             "links": len(detail["neighbors"]),
         },
-        status=status,
+        status=attempt.status,
     )
 
 

@@ -1,130 +1,194 @@
-"""Activity by day: how many topics were ingested, archived and restored, and how many queries ran. Read-only."""
+"""The audit journal, page by page: every change with actor and reason. Read-only.
+
+Saved policies and runs without approval have no audit event. They are read from ``PolicyVersion`` and ``ForgetRun``.
+"""
 
 import datetime as dt
+import json
+import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
 
 from memory.access.principal import Principal
-from memory.core.days import day_begin, utc_days
-from memory.core.scopes import ROOT
-from memory.forgetting.topic_state import MADE
-from memory.models.statements import rows_read
-from memory.predicates.binding import Bound, path_sql, scope_sql
-from memory.predicates.sql import written_by_sql
+from memory.core.callers import caller_names
+from memory.core.cursors import cursor_make, cursor_number, cursor_parse, cursor_time
+from memory.explain.action_words import action_words, actions_of
+from memory.forgetting.manual_runs import BY_HAND, REVISE
+from memory.forgetting.run_text import counts_sentences, event_words
+from memory.models.formulas_sql import agent_sql, automatic_sql, person_sql
+from memory.models.labels import label_sql
+from memory.models.statements import dicts_read, rows_read
+from memory.predicates.binding import Bound, path_sql
 
-# Each part of the SQL statement uses an index by time. Archivings are read from the journal of runs, which marks
-# archivings that were undone. Restores are read from the audit events, because the console links from their number to
-# the audit events.
-_DAYS_SQL = """
-SELECT (e.at AT TIME ZONE 'UTC')::date, CASE WHEN e.action LIKE 'ingest\\_%%' THEN 'ingested' ELSE e.action END,
-       count(*), 0
-FROM memory_auditevent e
-WHERE e.at >= %(since)s AND e.at < %(until)s AND {audit_within}
-  AND (e.action LIKE 'ingest\\_%%' OR e.action = 'restored')
-GROUP BY 1, 2
-UNION ALL
-SELECT (l.at AT TIME ZONE 'UTC')::date, 'queries', count(*), 0 FROM memory_accesslog l
-WHERE l.at >= %(since)s AND l.at < %(until)s AND l.kind = 'query' AND {access_within}
-GROUP BY 1
-UNION ALL
-SELECT (a.at AT TIME ZONE 'UTC')::date, 'archived', count(*), count(*) FILTER (WHERE a.why->>'by' = 'hand')
-FROM memory_forgetaction a {action_join}
-WHERE a.at >= %(since)s AND a.at < %(until)s AND a.action = 'archived' AND a.state IN ('applied', 'conflict')
-  AND {action_within}
-GROUP BY 1
+_RUN = 2
+# A summary counts at most this many of the newest entries.
+SUMMARIZED = 50_000
+# Entries of one change to many topics are at most this far apart.
+GROUPED_WITHIN = dt.timedelta(minutes=10)
+By = Literal["people", "agents", "automatic"]
+_BY_SQL: dict[By, str] = {
+    "people": person_sql("actor"),
+    "agents": agent_sql("actor"),
+    "automatic": automatic_sql("actor"),
+}
+# Ids are compared as texts, so numbers are padded to the same length.
+_EVENTS_SQL = """
+SELECT at, 0 AS kind, lpad(id::text, 20, '0') AS id, actor, action, topic_id, scope, reason, before, after
+FROM memory_auditevent
 """
-
-# The texts from which facts were extracted are released when they are stored, and no run releases them.
-BORN_LIVE_SQL = "NOT (t.kind = 'source' AND t.provenance = 'extract')"
-# How the number of live topics changed per day. Purged topics and undone changes are not counted. A topic that a run
-# has made counts as a change of the run, and not as created.
-_LIVE_SQL = """
-SELECT day, sum(change)::bigint, sum(created)::bigint, sum(archived)::bigint FROM (
-    SELECT (t.created_at AT TIME ZONE 'UTC')::date AS day, count(*) AS change, count(*) AS created, 0 AS archived
-    FROM memory_topic t WHERE t.created_at >= %(since)s AND {born_live} AND {topic_within} GROUP BY 1
-    UNION ALL
-    SELECT (a.at AT TIME ZONE 'UTC')::date, sum((a.after->>'live')::boolean::int - (a.before->>'live')::boolean::int),
-           0, count(*) FILTER (WHERE a.action = 'archived')
-    FROM memory_forgetaction a {action_join}
-    WHERE a.at >= %(since)s AND a.state IN ('applied', 'conflict') AND a.after IS NOT NULL AND {action_within}
-    GROUP BY 1
-    UNION ALL
-    SELECT (t.created_at AT TIME ZONE 'UTC')::date, -count(*), -count(*), 0
-    FROM memory_forgetaction a JOIN memory_topic t ON t.id = a.topic_id
-    WHERE a.at >= %(since)s AND a.action IN {made} AND t.created_at >= %(since)s AND {topic_within}
-    GROUP BY 1
-) changes GROUP BY 1
+_VERSIONS_SQL = """
+SELECT created_at AS at, 1 AS kind, lpad(id::text, 20, '0') AS id, author AS actor,
+       CASE WHEN rolled_back_to IS NULL THEN 'policy_saved' ELSE 'policy_rolled_back' END AS action,
+       NULL::uuid AS topic_id, scope, reason, '{}'::jsonb AS before,
+       jsonb_strip_nulls(jsonb_build_object('version', number, 'rolled_back_to', rolled_back_to, 'diff', diff)) AS after
+FROM memory_policyversion
 """
-# Actions of runs do not store a scope; it is read from their topics.
-_ACTION_JOIN = "JOIN memory_vitality v ON v.topic_id = a.topic_id"
-
-
-@dataclass(slots=True)
-class ActivityDay:
-    """What happened on one day in UTC. ``archived`` includes ``by_hand``."""
-
-    day: dt.date
-    ingested: int = 0
-    queries: int = 0
-    archived: int = 0
-    by_hand: int = 0
-    restored: int = 0
-
-
-def activity_days(scope: str, *, days: int, principal: Principal, now: dt.datetime) -> list[ActivityDay]:
-    """Return the last ``days`` days in UTC, earliest first. Today and days without activity are included. One query
-    over the rows of these days. Raises ``NotVisible``."""
-    chosen = principal.scope_chosen(scope)
-    found = {day: ActivityDay(day) for day in utc_days(days, now=now)}
-    bound = Bound()
-    sql = _DAYS_SQL.format(
-        audit_within=path_sql("e.scope", chosen, bound.bind),
-        access_within=path_sql("l.scope", chosen, bound.bind),
-        action_join="" if chosen == ROOT else _ACTION_JOIN,
-        action_within=scope_sql("v.scope_id", chosen, bound.bind),
-    )
-    bound.values["since"] = day_begin(min(found))
-    bound.values["until"] = day_begin(max(found)) + dt.timedelta(days=1)
-    for day, what, count, by_hand in rows_read(sql, bound.values):
-        setattr(found[day], what, getattr(found[day], what) + count)
-        found[day].by_hand += by_hand
-    return list(found.values())
+# Applied dry runs, approved runs and manual changes are left out, because they have audit events.
+_RUNS_SQL = f"""
+SELECT created_at AS at, 2 AS kind, id::text AS id, actor, 'run_applied' AS action, NULL::uuid AS topic_id, scope,
+       event AS reason, '{{}}'::jsonb AS before, jsonb_build_object('run', id, 'counts', counts) AS after
+FROM memory_forgetrun
+WHERE applied > 0 AND NOT dry_run AND approved_by = '' AND event NOT IN ('{BY_HAND}', '{REVISE}')
+"""
+# Purged topics have no title.
+_TITLED_SQL = """
+SELECT f.*, CASE WHEN t.id IS NOT NULL THEN {label} END AS title
+FROM ({found}) f LEFT JOIN memory_topic t ON t.id = f.topic_id
+ORDER BY f.at DESC, f.kind DESC, f.id DESC
+"""
 
 
 @dataclass(frozen=True, slots=True)
-class LiveDay:
-    """One day in UTC: the number of live topics at its end, the change of this number, and how many topics were created
-    and archived."""
+class AuditFilter:
+    """Which entries are shown; None means all. ``scope`` is canonical and includes the scopes below it. ``actor`` may
+    omit ``user:`` or ``key:``. ``action`` is either the words that pages show, such as ``Created``, or the first words
+    of the name of an action, such as ``ingest``. Words are separated by spaces or underscores."""
 
-    live: int
-    change: int
-    created: int
-    archived: int
+    scope: str = "/"
+    actor: str | None = None
+    action: str | None = None
+    topic_id: uuid.UUID | None = None
+    since: dt.datetime | None = None
+    until: dt.datetime | None = None
+    by: By | None = None
 
 
-def live_days(live: int, *, days: int, now: dt.datetime, scope: str = ROOT, writer: str | None = None) -> list[LiveDay]:
-    """Return how many topics were live, created and archived on each of the last ``days`` days in UTC, earliest first.
-    Only topics at or below ``scope`` are counted. ``writer`` restricts them to topics that the caller with this name
-    has ever written. ``live`` is the present number of live topics, from which the earlier numbers are computed. One
-    query, whose cost grows with the rows of these days. Does not check whether the caller may see the scope."""
-    every = utc_days(days, now=now)
-    bound = Bound()
-    topic_within, action_within = (scope_sql(f"{row}.scope_id", scope, bound.bind) for row in "tv")
-    if writer is not None:
-        topic_within += f" AND {written_by_sql('t.id', writer, bound.bind)}"
-        action_within += f" AND {written_by_sql('a.topic_id', writer, bound.bind)}"
-    sql = _LIVE_SQL.format(
-        born_live=BORN_LIVE_SQL,
-        made=MADE,
-        topic_within=topic_within,
-        action_join="" if scope == ROOT else _ACTION_JOIN,
-        action_within=action_within,
+@dataclass(frozen=True, slots=True)
+class AuditSummary:
+    """How many entries each action and each actor has, the most frequent first. ``partial`` means that only the newest
+    ``SUMMARIZED`` entries were counted."""
+
+    actions: list[tuple[str, int]]
+    actors: list[tuple[str, int]]
+    partial: bool
+
+    @property
+    def total(self) -> int:
+        """The number of entries counted."""
+        return sum(count for _action, count in self.actions)
+
+
+def audit_list(
+    filters: AuditFilter, *, principal: Principal, cursor: str | None, limit: int
+) -> tuple[list[dict[str, Any]], str | None]:
+    """Return (newest entries, cursor of the next page). Each entry has the cursor of the page after it. One query.
+    Raises ``NotVisible`` and ``ValueRefused``."""
+    conditions, bound = _conditions(filters, principal)
+    if cursor is not None:
+        at, kind, number = map(bound.bind, cursor_parse(cursor, cursor_time, cursor_number, str))
+        conditions.append(f"(at, kind, id) < ({at}, {kind}, {number})")
+        # The row comparison cannot use the index by time, because ``kind`` is a constant. This condition can.
+        conditions.append(f"at <= {at}")
+    found = _joined(conditions, "*", f"ORDER BY at DESC, kind DESC, id DESC LIMIT {limit + 1:d}")
+    rows = dicts_read(_TITLED_SQL.format(found=found, label=label_sql()), bound.values)
+    entries = [_entry_as_dict(row) for row in rows[:limit]]
+    return entries, entries[-1]["cursor"] if len(rows) > limit else None
+
+
+def audit_groups(entries: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Group the entries of one change to many topics: consecutive entries with the same actor, action, reason and run,
+    within ``GROUPED_WITHIN``. Other entries are groups of one."""
+    groups: list[list[dict[str, Any]]] = []
+    for entry in entries:
+        first = groups[-1][0] if groups else None
+        alike = first and entry["topic_id"] and first["topic_id"] and _change_of(first) == _change_of(entry)
+        if first and alike and first["at"] - entry["at"] < GROUPED_WITHIN:
+            groups[-1].append(entry)
+        else:
+            groups.append([entry])
+    return groups
+
+
+def _change_of(entry: dict[str, Any]) -> tuple[Any, ...]:
+    return entry["actor"], entry["action"], entry["reason"], entry["after"].get("run")
+
+
+def audit_count(filters: AuditFilter, *, principal: Principal, at_most: int) -> int:
+    """Return the number of entries, at most ``at_most`` + 1. One query."""
+    conditions, bound = _conditions(filters, principal)
+    found = _joined(conditions, "1", f"LIMIT {at_most + 1:d}")
+    return int(rows_read(f"SELECT count(*) FROM ({found}) counted", bound.values)[0][0])
+
+
+def audit_summary(filters: AuditFilter, *, principal: Principal) -> AuditSummary:
+    """Return the counts by action and by actor of the newest ``SUMMARIZED`` entries. One query, which reads the index
+    by time. Raises ``NotVisible`` for a scope outside the caller's scope."""
+    conditions, bound = _conditions(filters, principal)
+    found = _joined(conditions, "at, action, actor", f"ORDER BY at DESC LIMIT {SUMMARIZED + 1:d}")
+    rows = rows_read(
+        f"SELECT action, actor, count(*) FROM ({found}) e GROUP BY GROUPING SETS ((action), (actor))"
+        " ORDER BY count(*) DESC, action, actor",
+        bound.values,
     )
-    bound.values["since"] = day_begin(every[0])
-    changes = {row[0]: row[1:] for row in rows_read(sql, bound.values)}
-    found = []
-    for day in every[::-1]:
-        change, created, archived = changes.get(day, (0, 0, 0))
-        change = change or 0
-        found.append(LiveDay(live, change, created, archived))
-        live = max(0, live - change)
-    return found[::-1]
+    actions = [(action, count) for action, _actor, count in rows if action is not None]
+    actors = [(actor, count) for action, actor, count in rows if action is None]
+    return AuditSummary(actions, actors, partial=sum(count for _action, count in actions) > SUMMARIZED)
+
+
+def _joined(conditions: list[str], columns: str, tail: str) -> str:
+    """Return the SQL statement over all kinds of entries. ``tail`` has the order and the limit. The part for each kind
+    repeats ``tail``, because it would otherwise read all rows."""
+    within = " AND ".join(conditions)
+    kinds = (_EVENTS_SQL, _VERSIONS_SQL, _RUNS_SQL)
+    parts = [f"(SELECT {columns} FROM ({kind}) j WHERE {within} {tail})" for kind in kinds]
+    return f"SELECT * FROM ({' UNION ALL '.join(parts)}) all_kinds {tail}"
+
+
+def _conditions(filters: AuditFilter, principal: Principal) -> tuple[list[str], Bound]:
+    bound = Bound()
+    conditions = [path_sql("scope", principal.scope_chosen(filters.scope), bound.bind)]
+    if filters.actor is not None:
+        conditions.append(f"actor = ANY({bound.bind(caller_names(filters.actor))})")
+    if filters.action is not None:
+        action = bound.bind("_".join(filters.action.lower().removesuffix("*").replace("_", " ").split()))
+        shown = bound.bind(actions_of(filters.action))
+        conditions.append(f"(action = {action} OR starts_with(action, {action} || '_') OR action = ANY({shown}))")
+    if filters.by is not None:
+        conditions.append(_BY_SQL[filters.by])
+    if filters.topic_id is not None:
+        conditions.append(f"topic_id = {bound.bind(filters.topic_id)}")
+    if filters.since is not None:
+        conditions.append(f"at >= {bound.bind(filters.since)}")
+    if filters.until is not None:
+        conditions.append(f"at < {bound.bind(filters.until)}")
+    return conditions, bound
+
+
+def _entry_as_dict(row: dict[str, Any]) -> dict[str, Any]:
+    kind = row.pop("kind")
+    cursor = cursor_make(row["at"], kind, row["id"])
+    after, reason = json.loads(row["after"]), row["reason"]
+    if kind == _RUN:
+        reason = f"{event_words(reason)}: {counts_sentences(after['counts'], done=True) or 'nothing'}."
+    return {
+        **row,
+        "id": f"{('event', 'policy', 'run')[kind]} {row['id'].lstrip('0')}",
+        "did": action_words(row["action"]),
+        "topic_id": str(row["topic_id"]) if row["topic_id"] else None,
+        "reason": reason,
+        "before": json.loads(row["before"]),
+        "after": after,
+        "run_id": row["id"] if kind == _RUN else None,
+        "cursor": cursor,
+    }

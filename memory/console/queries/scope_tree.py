@@ -11,7 +11,7 @@ from typing import Any, Literal
 from django.db import connection
 
 from memory.access.principal import Principal
-from memory.console.queries.activity import BORN_LIVE_SQL
+from memory.console.queries.daily_counts import BORN_LIVE_SQL
 from memory.core.cursors import cursor_make, cursor_number, cursor_parse
 from memory.core.days import days_begin
 from memory.core.scopes import ROOT

@@ -14,7 +14,7 @@ from memory.ingest.items import IngestItem
 from memory.policy.effective import policies_current
 from memory.transfer.forecast import Forecast
 from memory.transfer.importers.draft import Draft
-from memory.transfer.importers.known import item_counts, items_new
+from memory.transfer.importers.new_items import item_counts, items_new
 from memory.transfer.report import MAX_PROBLEMS, ImportReport, Progress, counts_add
 
 # Small enough that a killed worker loses little, large enough to keep the embedder busy.
@@ -53,7 +53,7 @@ class Importer:
     def drafts(self, path: Path, *, scope: str, now: dt.datetime) -> Iterator[Draft]:
         """Yield a draft for each entry, in the order of the file. ``scope`` is the canonical path of the target. Times
         after ``now`` are invalid. A file must give the same drafts each time, because a killed import continues after
-        the last stored batch. Raises ``RequestRefused`` for a file that is not JSON, ``OSError``."""
+        the last stored batch. Raises ``OSError``, and ``RequestRefused`` for a file that is not JSON."""
         seen: set[str | None] = set()
         for number, draft in enumerate(self.read(path, scope, now), start=1):
             draft.number = number
@@ -70,7 +70,7 @@ class Importer:
     ) -> ImportReport:
         """Read the whole file and count its entries. An invalid entry is a problem, which prevents the import. A
         forgiving importer reports it as a loss. Two queries per ``BATCH`` entries. Raises ``NotVisible``,
-        ``RequestRefused`` for a file that is not JSON, ``OSError``."""
+        ``OSError``, and ``RequestRefused`` for a file that is not JSON."""
         if not principal.sees(scope):
             raise NotVisible(f"Scope {scope} does not exist.")
         report = ImportReport(self.name, size=path.stat().st_size)

@@ -10,7 +10,7 @@ from memory.console.fields import ActionField, ActorField, ScopeField, filter_ch
 from memory.console.list_page import ListPage
 from memory.console.listing import ROWS
 from memory.console.page import READER, ConsoleRequest, page, show
-from memory.console.queries.audit_list import AuditFilter, audit_count, audit_groups, audit_list, audit_summary
+from memory.console.queries.activity import AuditFilter, audit_count, audit_groups, audit_list, audit_summary
 from memory.console.time_ranges import ALL, RangeForm
 from memory.explain.action_words import ACTIONS, action_words
 
