@@ -75,7 +75,8 @@ def test_the_tables_of_the_queue_are_read_only_in_the_admin() -> None:
             chosen = {"action": action, "_selected_action": row.pk, "post": "yes"}
             administrator.post(f"/admin/django_q/{name}/", chosen)
         assert model.objects.filter(pk=row.pk).exists(), name
-    assert OrmQ.objects.count() == 1
+    # A thread of the product may have queued an upkeep meanwhile.
+    assert [entry.task["func"] for entry in OrmQ.objects.all()].count("memory.jobs.tasks.tidy") == 1
     assert not Schedule.objects.filter(func="os.system").exists()
 
 
