@@ -19,11 +19,10 @@ from django.db.backends.utils import CursorWrapper
 from django.db.models import Q
 
 from memory.access.principal import SYSTEM, Principal
-from memory.core.errors import MemoryProblem
 from memory.core.ids import uuid7_at
 from memory.core.scopes import ROOT, scope_normalize
 from memory.duplicates.merge_plan import Side, compared_texts, fields_read, sides_read
-from memory.duplicates.pair_actions import pairs_merge
+from memory.duplicates.pair_actions import MAX_AT_ONCE, pairs_merge
 from memory.duplicates.pair_locks import PAIRS_LOCK_SQL
 from memory.duplicates.verdict import SERIES, PairVerdict, pair_judge
 from memory.embedding import embedder_get
@@ -368,13 +367,13 @@ def _merge_automatic(scopes: Sequence[int] | None, policies: Policies, *, now: d
     automatic = [pk for pk, path in places if policies.knobs(path).duplicates_mode == "auto"]
     if not automatic:
         return
-    ids = ready.filter(scope_id__in=automatic).order_by("found_at", "id").values_list("id", flat=True)[:limit]
-    try:
-        done = pairs_merge(
-            list(ids), principal=SYSTEM, reason="Equal, apart from case and punctuation.", now=now, seen_at=now
-        )
-    except MemoryProblem as problem:
-        logger.warning("duplicates_left", why=problem.sentence)
-        return
+    ids = ready.filter(scope_id__in=automatic).order_by("found_at", "id").values_list("id", flat=True)
+    done = pairs_merge(
+        list(ids[: min(limit, MAX_AT_ONCE)]),
+        principal=SYSTEM,
+        reason="Equal, apart from case and punctuation.",
+        now=now,
+        seen_at=now,
+    )
     for pair_id, why in done.skipped:
         logger.info("duplicate_left", pair=str(pair_id), why=why)

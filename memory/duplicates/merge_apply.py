@@ -1,4 +1,4 @@
-"""Merges two topics that the caller has locked. ``unmerge`` undoes a merge.
+"""Merges one topic into another. ``unmerge`` undoes a merge.
 
 Fields, revisions and links move to the topic that stays, the survivor. The former rows are stored with the actions of
 the run.
@@ -11,7 +11,9 @@ from typing import Any
 from django.db.backends.utils import CursorWrapper
 
 from memory.access.principal import SYSTEM, Principal
-from memory.duplicates.merge_plan import MergePlan
+from memory.core.errors import Conflict
+from memory.duplicates.merge_plan import MergePlan, merge_plan, sides_read
+from memory.duplicates.pair_locks import pairs_lapse, topics_lock
 from memory.duplicates.unmerge import merge_fingerprint, revisions_move, rows_image, search_image
 from memory.embedding import embedder_get, text_hash
 from memory.embedding.base import Vectors
@@ -89,22 +91,40 @@ FROM memory_topicmention l WHERE m.topic_id = %(survivor)s AND l.topic_id = %(lo
 """
 
 
-def topics_join(
+def merge_vectors(topic_id: uuid.UUID, into: uuid.UUID, *, now: dt.datetime) -> dict[str, Vectors]:
+    """Return a mapping from the hash of the text that ``into`` will have to the vector of this text. It is empty if the
+    topics cannot be merged or the text stays the same. Must be called before any lock is taken."""
+    try:
+        plan = _plan(topic_id, into, now=now)
+    except Conflict:
+        return {}
+    text = plan.text.embedded()
+    if text == plan.text_before.embedded():
+        return {}
+    return {text_hash(text): embedder_get().embed_passages([text])[0]}
+
+
+def topic_merge_into(
     cursor: CursorWrapper,
-    plan: MergePlan,
+    topic_id: uuid.UUID,
+    into: uuid.UUID,
     *,
-    states: dict[uuid.UUID, str],
-    vectors: dict[str, Vectors],
     principal: Principal,
     reason: str,
     now: dt.datetime,
+    vectors: dict[str, Vectors],
     run: ForgetRun | None = None,
 ) -> ForgetRun:
-    """Execute a plan on locked topics, write its audit events, and return the run. About thirty statements.
+    """Merge a topic into ``into``, write the audit events, and return the run. The kind of ``into`` stays. About forty
+    statements.
 
-    The merge is added to ``run``, if one is given. ``states`` are the states of both topics, read under the lock.
-    ``vectors`` maps the hashes of texts to vectors; a missing vector is computed here.
+    Runs in the transaction of the caller, who checks permissions. A caller that merges several topics must lock all of
+    them first. The merge is added to ``run``, if one is given. ``vectors`` maps the hashes of texts to vectors; a
+    missing vector is computed here. Raises ``Conflict`` if one of the two topics is inactive, if their scopes differ,
+    or if ``into`` would have too many fields.
     """
+    states = topics_lock(cursor, [topic_id, into])
+    plan = _plan(topic_id, into, now=now)
     survivor, loser = plan.survivor, plan.loser
     joined = [each.id for pair in plan.joined for each in (pair.of_survivor, pair.of_loser)]
     rows = {each.id: rows_image(cursor, each.id, joined=joined) for each in (survivor, loser)}
@@ -118,6 +138,7 @@ def topics_join(
     _text_write(plan, vectors=vectors)
     cursor.execute(_MENTIONS_SQL, {"survivor": survivor.id, "loser": loser.id})
     fingerprint = merge_fingerprint(cursor, [survivor.id, loser.id])
+    pairs_lapse(loser.id)
     automatic = principal.identity == SYSTEM.identity
     return hand_run_write(
         cursor,
@@ -159,13 +180,20 @@ def topics_join(
     )
 
 
-def vectors_prepare(plan: MergePlan) -> dict[str, Vectors]:
-    """Return a mapping from the hash of the survivor's new text to its vector; empty if the text stays the same. Must
-    be called before any lock is taken."""
-    text = plan.text.embedded()
-    if text == plan.text_before.embedded():
-        return {}
-    return {text_hash(text): embedder_get().embed_passages([text])[0]}
+def _plan(topic_id: uuid.UUID, into: uuid.UUID, *, now: dt.datetime) -> MergePlan:
+    sides = sides_read([topic_id, into], now=now)
+    for side_id in (topic_id, into):
+        side = sides.get(side_id)
+        if side is None or side.inactive_because:
+            raise Conflict(
+                f"Memory {side_id} {side.inactive_because if side else 'does not exist'}, so it cannot be merged."
+            )
+    survivor, loser = sides[into], sides[topic_id]
+    if topic_id == into:
+        raise Conflict("A memory cannot be merged into itself.")
+    if survivor.scope != loser.scope:
+        raise Conflict(f"The two memories have different scopes, {loser.scope} and {survivor.scope}.")
+    return merge_plan(survivor, loser)
 
 
 def _fields_join(cursor: CursorWrapper, plan: MergePlan, *, now: dt.datetime) -> list[int]:

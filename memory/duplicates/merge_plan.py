@@ -2,6 +2,7 @@
 
 import datetime as dt
 import uuid
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from heapq import merge
@@ -13,7 +14,7 @@ from memory.core.errors import Conflict
 from memory.core.problem_codes import ProblemCode
 from memory.core.text import MAX_CATEGORIES, TopicText
 from memory.ingest.plan import MAX_FIELDS
-from memory.models import Rung, Topic
+from memory.models import Revision, Rung, Topic
 from memory.models.formulas_sql import salience_now_sql
 from memory.policy.effective import knobs_effective
 from memory.text.likeness import ComparedTexts
@@ -31,10 +32,6 @@ _FIELDS_SQL = """
 SELECT f.id, f.topic_id, f.name, f.last_seq, f.cold_through, f.created_at, r.value, r.field_type, r.valid_from
 FROM memory_field f JOIN memory_revision r ON r.field_id = f.id AND r.seq = f.last_seq
 WHERE f.topic_id = ANY(%(ids)s) ORDER BY f.created_at, f.id
-"""
-_REVISIONS_SQL = """
-SELECT r.id, r.field_id, r.seq, r.recorded_at, r.valid_from FROM memory_revision r
-WHERE r.field_id = ANY(%(fields)s) ORDER BY r.field_id, r.seq
 """
 # Links of the loser that move to the survivor. A link stays if it would connect the survivor with itself, or if the
 # survivor already has the same link.
@@ -97,16 +94,6 @@ class FieldRow(NamedTuple):
     valid_from: dt.datetime
 
 
-class RevisionRow(NamedTuple):
-    """The position and times of a revision."""
-
-    id: uuid.UUID
-    field_id: uuid.UUID
-    seq: int
-    recorded_at: dt.datetime
-    valid_from: dt.datetime
-
-
 @dataclass(frozen=True, slots=True)
 class Joined:
     """Two fields with the same name that become one. ``order`` is the joined history; its first ``cold`` revisions are
@@ -114,7 +101,7 @@ class Joined:
 
     of_survivor: FieldRow
     of_loser: FieldRow
-    order: list[RevisionRow]
+    order: list[Revision]
     cold: int
     refold: bool
 
@@ -187,12 +174,11 @@ def merge_plan(survivor: Side, loser: Side) -> MergePlan:
             f"Together the two memories have more than {MAX_FIELDS} fields, the limit of one memory.",
             code=ProblemCode.TOO_LARGE,
         )
+    revisions = Revision.objects.filter(field__in=[each.id for pair in both for each in pair]).order_by("field", "seq")
+    histories: dict[uuid.UUID, list[Revision]] = defaultdict(list)
+    for revision in revisions.only("field", "seq", "recorded_at", "valid_from"):
+        histories[revision.field_id].append(revision)
     with connection.cursor() as cursor:
-        histories: dict[uuid.UUID, list[RevisionRow]] = {}
-        if both:
-            cursor.execute(_REVISIONS_SQL, {"fields": [each.id for pair in both for each in pair]})
-            for row in cursor.fetchall():
-                histories.setdefault(row[1], []).append(RevisionRow(*row))
         cursor.execute(LINKS_MOVED, {"survivor": survivor.id, "loser": loser.id})
         links = [(int(link), str(side)) for link, side in cursor.fetchall()]
     max_field_history = knobs_effective(survivor.scope).max_field_history
@@ -219,22 +205,16 @@ def merge_plan(survivor: Side, loser: Side) -> MergePlan:
     )
 
 
-def histories_merge(of_survivor: Sequence[RevisionRow], of_loser: Sequence[RevisionRow]) -> list[RevisionRow]:
-    """Return two histories as one, in the order in which the revisions were recorded.
-
-    If two values have the same times, the survivor's value comes last, so that it is the current one.
-    """
-    return list(merge(of_loser, of_survivor, key=lambda each: (each.recorded_at, each.valid_from)))
-
-
 def _join(
     of_survivor: FieldRow,
     of_loser: FieldRow,
-    own: Sequence[RevisionRow],
-    other: Sequence[RevisionRow],
+    own: Sequence[Revision],
+    other: Sequence[Revision],
     max_field_history: int,
 ) -> Joined:
-    order = histories_merge(own, other)
+    # In the order in which the revisions were recorded. Of two values with the same times, the survivor's value comes
+    # last, so that it is the current one.
+    order = list(merge(other, own, key=lambda each: (each.recorded_at, each.valid_from)))
     cold = of_survivor.cold_through
     # Summaries cover the first ``cold`` revisions. They are valid only if these revisions are still the first.
     refold = cold > 0 and [each.id for each in order[:cold]] != [each.id for each in own[:cold]]

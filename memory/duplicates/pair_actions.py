@@ -11,12 +11,12 @@ from django.db.backends.utils import CursorWrapper
 from django.db.models import Q
 
 from memory.access.principal import Principal
-from memory.core.errors import Conflict, MemoryProblem, NotVisible, ValueRefused
+from memory.core.errors import Conflict, MemoryProblem, ValueRefused
 from memory.core.problem_codes import ProblemCode
-from memory.duplicates.merge_apply import topics_join, vectors_prepare
-from memory.duplicates.merge_plan import Side, merge_plan, sides_read, survivor_first
+from memory.duplicates.merge_apply import merge_vectors, topic_merge_into
+from memory.duplicates.merge_plan import Side, sides_read, survivor_first
 from memory.duplicates.pair_locks import pairs_lapse, topics_lock
-from memory.embedding.base import Vectors
+from memory.duplicates.pairs import pair_get
 from memory.forgetting import state_changes
 from memory.forgetting.manual_runs import HandAction, hand_run_write
 from memory.forgetting.runs import run_undo
@@ -89,7 +89,7 @@ def pair_keep_both(pair_id: uuid.UUID, *, principal: Principal, reason: str, now
     """
     principal.require("operator")
     with transaction.atomic():
-        pair = _pair_lock(pair_id, principal=principal)
+        pair = pair_get(pair_id, principal=principal, lock=True)
         _check_undecided(pair)
         _decide(pair, State.KEPT, principal=principal, reason=reason, now=now)
         _pair_journal(pair, "kept_both", principal=principal, reason=reason, now=now)
@@ -141,7 +141,7 @@ def pair_supersede(pair_id: uuid.UUID, *, principal: Principal, reason: str, now
             after={"old": str(older.id), "link": link.pk, "run": str(run.pk)},
         )
         _decide(found.pair, State.SUPERSEDED, principal=principal, reason=reason, now=now, run=run, survivor=newer.id)
-        pairs_lapse(older.id, but=pair_id)
+        pairs_lapse(older.id)
         return run
 
 
@@ -151,14 +151,12 @@ def pair_undo(pair_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.
     Raises ``NotAllowed``, ``NotVisible``, and ``Conflict`` if nothing was decided.
     """
     principal.require("operator")
-    pair = _pair_get(pair_id, principal=principal)
-    if pair.state == State.KEPT:
-        with transaction.atomic():
-            pair = _pair_lock(pair_id, principal=principal)
-            if pair.state == State.KEPT:
-                _decide(pair, State.OPEN, principal=principal, reason="", now=None)
-                _pair_journal(pair, "kept_both_undone", principal=principal, reason=reason, now=now)
-        return []
+    with transaction.atomic():
+        pair = pair_get(pair_id, principal=principal, lock=True)
+        if pair.state == State.KEPT:
+            _decide(pair, State.OPEN, principal=principal, reason="", now=None)
+            _pair_journal(pair, "kept_both_undone", principal=principal, reason=reason, now=now)
+            return []
     if pair.state not in (State.MERGED, State.SUPERSEDED) or pair.run_id is None:
         raise Conflict("This pair has no decision that can be undone.")
     topics = (pair.one_id, pair.other_id)
@@ -177,18 +175,25 @@ def _merge(
     """Merge a pair. If ``seen_at`` is given, merge only if the topics have not changed since then and no difference
     that matters was found. The merge becomes part of the run ``earlier``, if this run still stands and has none of the
     two topics."""
-    vectors = _vectors_ahead(pair_id, principal=principal, now=now)
+    pair = pair_get(pair_id, principal=principal)
+    newer, older = survivor_first([pair.one, pair.other])
+    vectors = merge_vectors(older.pk, newer.pk, now=now)
     with transaction.atomic(), connection.cursor() as cursor:
         run = _run_of_others(earlier, pair_id) if earlier else None
         found = _lock(cursor, pair_id, principal=principal, now=now)
         if seen_at is not None:
             _check_unchanged(found, seen_at)
-        plan = merge_plan(found.newer, found.older)
-        run = topics_join(
-            cursor, plan, states=found.states, vectors=vectors, principal=principal, reason=reason, now=now, run=run
+        run = topic_merge_into(
+            cursor,
+            found.older.id,
+            found.newer.id,
+            principal=principal,
+            reason=reason,
+            now=now,
+            vectors=vectors,
+            run=run,
         )
         _decide(found.pair, State.MERGED, principal=principal, reason=reason, now=now, run=run, survivor=found.newer.id)
-        pairs_lapse(found.older.id, but=pair_id)
         return run
 
 
@@ -215,23 +220,12 @@ def _check_unchanged(found: _Locked, seen_at: dt.datetime) -> None:
         raise Conflict("The text of one of the two memories has changed.", code=ProblemCode.CHANGED_MEANWHILE)
 
 
-def _vectors_ahead(pair_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> dict[str, Vectors]:
-    """Return a mapping from the hash of the text that the survivor will have to the vector of this text. If a topic
-    changes before it is locked, the text is embedded again."""
-    pair = _pair_get(pair_id, principal=principal)
-    sides = sides_read([pair.one_id, pair.other_id], now=now)
-    survivor, loser = survivor_first(list(sides.values()))
-    if survivor.inactive_because or loser.inactive_because:
-        return {}
-    return vectors_prepare(merge_plan(survivor, loser))
-
-
 def _lock(cursor: CursorWrapper, pair_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> _Locked:
     """Lock topics, fields and pair in this order. Raises ``Conflict`` if the pair cannot be decided."""
-    pair = _pair_get(pair_id, principal=principal)
+    pair = pair_get(pair_id, principal=principal)
     ids = [pair.one_id, pair.other_id]
     states = topics_lock(cursor, ids)
-    pair = _pair_lock(pair_id, principal=principal)
+    pair = pair_get(pair_id, principal=principal, lock=True)
     _check_undecided(pair)
     newer, older = survivor_first(list(sides_read(ids, now=now).values()))
     for side in (newer, older):
@@ -243,18 +237,6 @@ def _lock(cursor: CursorWrapper, pair_id: uuid.UUID, *, principal: Principal, no
     if (newer.scope, newer.kind) != (older.scope, older.kind):
         raise Conflict("The two memories no longer have the same scope and kind.", code=ProblemCode.CHANGED_MEANWHILE)
     return _Locked(pair, newer, older, states)
-
-
-def _pair_get(pair_id: uuid.UUID, *, principal: Principal) -> DuplicatePair:
-    pair = DuplicatePair.objects.filter(pk=pair_id).select_related("scope").first()
-    if pair is None or not principal.sees(pair.scope.path):
-        raise NotVisible(f"Pair {pair_id} does not exist.")
-    return pair
-
-
-def _pair_lock(pair_id: uuid.UUID, *, principal: Principal) -> DuplicatePair:
-    _pair_get(pair_id, principal=principal)
-    return DuplicatePair.objects.select_for_update(no_key=True, of=("self",)).select_related("scope").get(pk=pair_id)
 
 
 def _check_undecided(pair: DuplicatePair) -> None:

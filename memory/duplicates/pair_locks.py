@@ -29,9 +29,7 @@ def topics_lock(cursor: CursorWrapper, ids: Collection[uuid.UUID]) -> dict[uuid.
     return states
 
 
-def pairs_lapse(topic_id: uuid.UUID, *, but: uuid.UUID | None = None) -> None:
-    """Set the open pairs of an inactive topic to lapsed, except the pair ``but``. One statement."""
+def pairs_lapse(topic_id: uuid.UUID) -> None:
+    """Set the open pairs of an inactive topic to lapsed. One statement."""
     rows = DuplicatePair.objects.filter(Q(one=topic_id) | Q(other=topic_id), state=DuplicatePair.State.OPEN)
-    if but is not None:
-        rows = rows.exclude(pk=but)
     rows.update(state=DuplicatePair.State.LAPSED)

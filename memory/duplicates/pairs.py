@@ -2,9 +2,9 @@
 
 import datetime as dt
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from django.db import connection
 from django.db.models import Q, QuerySet
@@ -53,6 +53,18 @@ class PairFilter:
     held: bool | None = None
 
 
+class PairSelection(NamedTuple):
+    """The pairs to merge, and the skipped pairs by reason. A pair that does not exist has only an ``id``."""
+
+    taken: list[PairOut]
+    skipped: dict[str, list[Mapping[str, Any]]]
+
+    @property
+    def skipped_count(self) -> int:
+        """The number of skipped pairs."""
+        return sum(map(len, self.skipped.values()))
+
+
 def pairs_list(
     wanted: PairFilter, *, principal: Principal, cursor: str | None, limit: int
 ) -> tuple[list[PairOut], str | None]:
@@ -89,15 +101,30 @@ def pair_next(wanted: PairFilter, after: uuid.UUID | None, *, principal: Princip
     return following or ids.first(), others[:1000].count()
 
 
-def pairs_read(ids: Sequence[uuid.UUID], *, principal: Principal) -> list[PairOut]:
-    """Return the pairs of ``ids`` that the caller may see, in the form of ``pairs_list``. Two queries."""
+def pairs_select(ids: Sequence[uuid.UUID], *, principal: Principal) -> PairSelection:
+    """Divide pairs into those that ``pairs_merge`` would merge and those that it would skip. Two queries."""
     pairs = DuplicatePair.objects.filter(pk__in=ids).select_related("scope", "one", "other")
-    return _rows([pair for pair in pairs if principal.sees(pair.scope.path)])
+    found = {row["id"]: row for row in _rows([pair for pair in pairs if principal.sees(pair.scope.path)])}
+    selection = PairSelection([], {})
+    for pair_id in ids:
+        pair = found.get(pair_id)
+        if pair is not None and pair["state"] == State.OPEN and not pair["held"]:
+            selection.taken.append(pair)
+            continue
+        why = "A difference that matters was found; review this pair."
+        if pair is None:
+            why = "This pair does not exist."
+        elif pair["state"] != State.OPEN:
+            why = "This pair is already decided."
+        selection.skipped.setdefault(why, []).append(pair or {"id": pair_id})
+    return selection
 
 
-def pair_get(pair_id: uuid.UUID, *, principal: Principal) -> DuplicatePair:
-    """Return one pair with its topics. One query. Raises ``NotVisible`` outside the caller's scope."""
-    pair = DuplicatePair.objects.filter(pk=pair_id).select_related("scope", "one", "other").first()
+def pair_get(pair_id: uuid.UUID, *, principal: Principal, lock: bool = False) -> DuplicatePair:
+    """Return one pair with its topics, and ``lock`` the pair until the transaction ends. One query. Raises
+    ``NotVisible`` outside the caller's scope."""
+    pairs = DuplicatePair.objects.filter(pk=pair_id).select_related("scope", "one", "other")
+    pair = (pairs.select_for_update(no_key=True, of=("self",)) if lock else pairs).first()
     if pair is None or not principal.sees(pair.scope.path):
         raise NotVisible(f"Pair {pair_id} does not exist.")
     return pair

@@ -55,4 +55,4 @@ def _in_the_same_words(facts: Sequence[Fact], *, scope: str, kind: str) -> list[
 
 def fact_key(text: str) -> str:
     """Return a key that is equal for two spellings of one fact."""
-    return fold(text).rstrip(" .!。！")
+    return fold(text).strip(" .!…。！")

@@ -3,6 +3,7 @@ sentence is longer than a part."""
 
 import re
 from bisect import bisect_left, bisect_right
+from itertools import pairwise
 
 from memory.text.sentences import Sentence, sentences_find
 
@@ -36,14 +37,9 @@ def parts_cut(content: str, *, at_most: int) -> list[tuple[int, int]]:
 
 
 def _breaks(content: str) -> tuple[list[int], list[int]]:
-    places, ranks = [], []
-    before: Sentence | None = None
-    for sentence in sentences_find(content):
-        if before is not None:
-            places.append(sentence.start)
-            ranks.append(_rank(content, before, sentence))
-        before = sentence
-    return places, ranks
+    sentences = sentences_find(content)
+    places = [sentence.start for sentence in sentences[1:]]
+    return places, [_rank(content, before, after) for before, after in pairwise(sentences)]
 
 
 def _rank(content: str, before: Sentence, after: Sentence) -> int:

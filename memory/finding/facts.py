@@ -174,9 +174,7 @@ def facts_repeated(fact: Fact, *, divide: bool = True) -> list[Fact]:
 
 def _whole_fact(topic: TopicContent, element: Element) -> Fact:
     text = element.text
-    # ``is_label`` is not used here, because it takes a millisecond.
-    named = "" if fold(text).startswith(fold(topic.title)[:40]) else topic.title
-    context = "" if element.where in (TITLE, HISTORY) else " ".join(filter(None, (named, _field_label(element))))
+    context = "" if element.where in (TITLE, HISTORY) else _context(topic.title, element)
     return Fact(topic, element, text, (0, len(text)), (Clause(text, 0, len(text)),), 0, context)
 
 
@@ -224,19 +222,20 @@ def is_label(text: str) -> bool:
 
 def _facts_iter(topic: TopicContent) -> Iterator[Fact]:
     elements = topic.elements()
+    labelled = len(elements) > 1 and is_label(topic.title)
     for element in elements:
-        if element.where == TITLE and len(elements) > 1 and is_label(element.text):
+        if element.where == TITLE and labelled:
             # The title is only a name for the other elements.
             continue
-        context = "" if element.where == TITLE else _context(topic.title, element)
+        # A title that is a statement of its own is no context.
+        context = "" if element.where == TITLE else _context(topic.title if labelled else "", element)
         before: list[str] = []
         for start, end, clauses in _divided(element.text):
             text = element.text[start:end].strip()
             # The subject is searched only if it replaces a pronoun, because parsing takes a millisecond.
             leaning = before and any(map(pronoun_begins, (text, *(clause.text for clause in clauses))))
             whose = next(filter(None, map(subject_phrase, reversed(before))), "") if leaning else ""
-            if whose:
-                text = pronoun_replaced(text, whose)
+            text = pronoun_replaced(text, whose)
             before.append(text)
             parts = tuple(clause for clause in clauses if not clause.item)
             if len(clauses) == 1 or not parts:
@@ -244,7 +243,7 @@ def _facts_iter(topic: TopicContent) -> Iterator[Fact]:
                 yield Fact(topic, element, text, (start, end), alone, 0, context)
             if len(clauses) > 1:
                 for at, clause in enumerate(clauses):
-                    alone_text = pronoun_replaced(clause.text, whose) if whose else clause.text
+                    alone_text = pronoun_replaced(clause.text, whose)
                     yield Fact(topic, element, alone_text, (start, end), clauses, at, context, clause.item)
 
 
@@ -255,8 +254,7 @@ def fact_label(fact: Fact) -> str:
 
 
 def _context(title: str, element: Element) -> str:
-    text = fold(element.text)
-    named = "" if not title or text.startswith(fold(title)[:40]) or not is_label(title) else title
+    named = "" if fold(element.text).startswith(fold(title)[:40]) else title
     return " ".join(filter(None, (named, _field_label(element))))
 
 

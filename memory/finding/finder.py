@@ -155,8 +155,6 @@ def meant(request: str, facts: Sequence[Fact], near: Similarities, *, any_script
             asks = any(not one.isascii() or (related and not known) for one in unasked)
             if not known or asks:
                 return chosen(_whole_records(pool, facts, undated, names), ambiguous=asks)
-            if known == rest and (those := [fact for fact in pool if known <= _words(fact)]):
-                return chosen(those)
     elif known and not states and (everything or len(rest) == 1 or UNSPACED.fullmatch(plain)):
         return chosen(_with_most(known, pool, body))
     return _meant_by_rank(body, beside, pool, by_name, near, names=_names_about(body, names), dated=dated)

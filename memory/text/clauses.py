@@ -12,9 +12,7 @@ _JOINING = frozenset({"and", "but", "while", "whereas", "although", "though", "y
 # A sentence that does not match this pattern is one fact, and its grammar is not parsed.
 _JOINTS = re.compile(rf"[,;]|\b(?:{'|'.join(sorted(_JOINING))})\b", re.IGNORECASE)
 _ADVERBS = frozenset({"AV0"})
-_PRONOUNS = frozenset({"he", "she", "they", "it"})
 _REFERRING = frozenset({"he", "she", "they", "it", "this", "that", "these", "those"})
-_POSSESSIVES = frozenset({"his", "her", "their", "its"})
 # Phrases such as "between Rome and Paris" and "both tea and coffee" are not divided.
 _TOGETHER = re.compile(r"\b(?:between|both|either|neither)\b", re.IGNORECASE)
 MAX_WORDS = 120
@@ -71,7 +69,7 @@ def _semicolons(sentence: str) -> tuple[Clause, ...]:
         text = piece.strip().rstrip(";").rstrip()
         if found and label:
             text = f"{label[0]}{text}"
-        elif found and subject:
+        elif found:
             text = pronoun_replaced(text, subject)
         found.append(Clause(_with_full_stop(text) if not label else text, at, at + len(piece)))
         at += len(piece)
@@ -93,8 +91,10 @@ def pronoun_begins(text: str) -> bool:
 
 
 def pronoun_replaced(text: str, subject: str) -> str:
-    """Return ``text`` with the pronoun at its beginning replaced by ``subject``: "The Fiat's door" for "Its door". "He"
-    after "Ivo's desk" is Ivo."""
+    """Return ``text`` with the pronoun at its beginning replaced by ``subject``, if there is one: "The Fiat's door" for
+    "Its door". "He" after "Ivo's desk" is Ivo."""
+    if not subject:
+        return text
     if _PERSON.match(text):
         subject = re.split("['’]s ", subject)[0]
     if found := _POSSESSIVE_FIRST.match(text):
@@ -183,7 +183,7 @@ def _cut_subject(words: Sequence[Word], verb: int, start: int, *, certain: bool)
     if first.tag in ("VVD", "VVN"):
         passive = [word for word in words[verb + 1 : verb + 4] if word.tag == "VVN"]
         # In "was born in Ulm, studied in Jena", only the first verb is passive.
-        auxiliary = words[verb].lemma in ("be", "have") and bool(passive) and passive[0].text != "born"
+        auxiliary = words[verb].tag[:2] in ("VB", "VH") and bool(passive) and passive[0].text != "born"
         certain = certain or (bool(passive) and passive[0].text == "born")
         if auxiliary and certain:
             return "verb"
@@ -191,7 +191,7 @@ def _cut_subject(words: Sequence[Word], verb: int, start: int, *, certain: bool)
     if (
         first.tag == "PNP"
         and first.text.casefold() in _REFERRING
-        and not (first.text.casefold() in ("he", "she") and _owner(words[:verb]))
+        and not (first.text.casefold() in ("he", "she") and words[0].tag == "NP0")
     ):
         # "they are his favourite dish" is not understandable on its own.
         return ""
@@ -216,7 +216,7 @@ def _finite_verb_at(words: Sequence[Word], at: int) -> bool:
 def _clauses_joined(sentence: str, words: Sequence[Word], verb: int, cuts: Sequence[_Cut]) -> list[Clause]:
     subject = sentence[: words[verb].start].strip()
     joined = sentence[: words[verb].end].strip()
-    owner = _owner(words[:verb])
+    owner = subject if words[0].tag == "NP0" else ""
     bounds = [0, *(words[cut.joint].start for cut in cuts), len(sentence)]
     clauses = [Clause(_with_full_stop(sentence[: bounds[1]].rstrip(" ,;")), 0, bounds[1])]
     for number, cut in enumerate(cuts):
@@ -228,31 +228,14 @@ def _clauses_joined(sentence: str, words: Sequence[Word], verb: int, cuts: Seque
         elif cut.subject == "verb":
             text = f"{joined} {adverbs}{text}"
         else:
-            text = _capital(adverbs + _owner_inserted(text, words[cut.start], owner))
+            text = _capital(adverbs + pronoun_replaced(text, owner))
             # Later clauses continue with this subject: "and Ben works at Acme and plays chess".
             verb = next(at for at in range(cut.start + 1, len(words)) if _finite_verb_at(words, at))
             subject = sentence[words[cut.start].start : words[verb].start].strip()
-            subject = _capital(_owner_inserted(subject, words[cut.start], owner))
+            subject = _capital(pronoun_replaced(subject, owner))
             joined = f"{subject} {words[verb].text}"
         clauses.append(Clause(_with_full_stop(text), start, end))
     return clauses
-
-
-def _owner(words: Sequence[Word]) -> str:
-    """Return the name with which a subject begins: "Anna" for both "Anna" and "Anna's dentist"; empty for other
-    subjects."""
-    ends = next((at for at, word in enumerate(words) if word.tag != "NP0"), len(words))
-    owns = ends == len(words) or words[ends].tag == "POS"
-    return " ".join(word.text for word in words[:ends]) if owns else ""
-
-
-def _owner_inserted(text: str, first: Word, owner: str) -> str:
-    plain = first.text.casefold()
-    if owner and plain in _POSSESSIVES:
-        text = f"{owner}'s{text[len(first.text) :]}"
-    elif owner and plain in _PRONOUNS:
-        text = owner + text[len(first.text) :]
-    return text
 
 
 def _capital(text: str) -> str:

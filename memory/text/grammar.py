@@ -4,7 +4,7 @@ British National Corpus: ``NP0`` is a name, ``VVZ`` a verb in the third person."
 import re
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -27,16 +27,16 @@ _LIKELY = -22.0
 FINITE = frozenset({"VVZ", "VVD", "VBZ", "VBD", "VBB", "VHZ", "VHD", "VHB", "VM0", "VDZ", "VDD", "VDB", "VVB"})
 # The finite tags except ``VVB``, which is easily confused with nouns and infinitives.
 SURE = FINITE - {"VVB"}
-# Words that are always verbs, each with its tag and lemma.
+# Words that are always verbs, each with its tag.
 _AUXILIARY = {
-    "is": ("VBZ", "be"),
-    "was": ("VBD", "be"),
-    "are": ("VBB", "be"),
-    "were": ("VBD", "be"),
-    "has": ("VHZ", "have"),
-    "had": ("VHD", "have"),
-    "does": ("VDZ", "do"),
-    "did": ("VDD", "do"),
+    "is": "VBZ",
+    "was": "VBD",
+    "are": "VBB",
+    "were": "VBD",
+    "has": "VHZ",
+    "had": "VHD",
+    "does": "VDZ",
+    "did": "VDD",
 }
 NOMINAL = frozenset({"NP0", "NN0", "NN1", "NN2", "UNC", "CRD", "ORD", "ZZ0", "AJ0", "AJC", "AJS", "POS"})
 OPENING = frozenset({"AT0", "DPS", "DT0"})
@@ -44,10 +44,9 @@ OPENING = frozenset({"AT0", "DPS", "DT0"})
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word of a sentence: its lemma in lower case, its tag, and its span."""
+    """A word of a sentence with its tag and its span."""
 
     text: str
-    lemma: str
     tag: str
     start: int
     end: int
@@ -77,7 +76,7 @@ def words_tag(sentence: str) -> tuple[Word, ...]:
         spans, texts, tokens, [*tagged, *(("", "", "UNC") for _rest in tokens[MAX_TAGGED:])], strict=True
     ):
         read = token != _STRANGE and bool(lemma)
-        words.append(Word(text, str(lemma if read else text).casefold(), str(tag) if read else "UNC", start, end))
+        words.append(Word(text, str(tag) if read else "UNC", start, end))
     return tuple(_corrected(words))
 
 
@@ -141,19 +140,18 @@ def _corrected(words: Sequence[Word]) -> list[Word]:
     for at, word in enumerate(words):
         before = corrected[-1].tag if corrected else ""
         after = words[at + 1] if at + 1 < len(words) else None
-        tag, lemma = word.tag, word.lemma
+        tag = word.tag
         if word.text.endswith(("n't", "n’t")):
-            tag, lemma = "VM0", "not"
+            tag = "VM0"
         elif word.text in _AUXILIARY and tag not in FINITE:
-            tag, lemma = _AUXILIARY[word.text]
+            tag = _AUXILIARY[word.text]
         elif word.text in ("'s", "’s"):
             tag = _apostrophe(words, at)
-            lemma = "be" if tag == "VBZ" else "'s"
         elif tag in ("NN2", "AV0") and word.text.islower() and _verb_like(word, before, after):
-            tag, lemma = "VVZ", _without_s(word.text)
+            tag = "VVZ"
         elif tag.startswith("VV") and before in ("AT0", "DPS", "POS") and tag in ("VVZ", "VVB"):
             tag = "NN2" if tag == "VVZ" else "NN1"
-        corrected.append(Word(word.text, lemma, tag, word.start, word.end))
+        corrected.append(replace(word, tag=tag))
     # If the tagger may have missed the first verb, a plural noun that can be a verb becomes the verb: "runs" in "the
     # server runs Debian and hosts the wiki".
     first = next((at for at, word in enumerate(corrected) if word.tag in FINITE), len(corrected))
@@ -161,7 +159,7 @@ def _corrected(words: Sequence[Word]) -> list[Word]:
     for at, word in enumerate(corrected[1 : first - 1], start=1):
         if joined and word.tag == "NN2" and word.text.islower() and corrected[at - 1].tag in NOMINAL:
             if first == len(corrected) or corrected[at + 1].tag in ("NP0", "AT0", "DPS", "PRP", "CRD", "UNC", "VVG"):
-                corrected[at] = Word(word.text, _without_s(word.text), "VVZ", word.start, word.end)
+                corrected[at] = replace(word, tag="VVZ")
             break
     return corrected
 
@@ -173,12 +171,6 @@ def _verb_like(word: Word, before: str, after: Word | None) -> bool:
         after.tag in ("NP0", "AV0", "CRD", "NN1", "NN2", "UNC") and before in ("CJC", "PUN", "NP0", "PNP", "PNQ")
     )
     return opens and after.text != "of" and before in ("CJC", "PUN", "NP0", "PNP", "PNQ", "AV0", "CRD", "UNC", "NN1")
-
-
-def _without_s(verb: str) -> str:
-    if verb.endswith("ies"):
-        return verb[:-3] + "y"
-    return verb[:-2] if verb.endswith(("shes", "ches", "sses", "xes", "oes")) else verb[:-1]
 
 
 def _apostrophe(words: Sequence[Word], at: int) -> str:

@@ -78,10 +78,7 @@ class Block:
     @property
     def text(self) -> str:
         """The text of the block, without marks and with lines joined."""
-        # The joined text replaces the lines, so that they are joined only once.
-        if len(self.parts) > 1:
-            self.parts = ["".join(self.parts)]
-        return self.parts[0] if self.parts else ""
+        return "".join(self.parts)
 
 
 def blocks_find(content: str) -> list[Block]:
@@ -220,9 +217,8 @@ def _message(content: str, at: int, end: int) -> tuple[str, int] | None:
         return None
     name = found["name"] or found["nick"]
     plain = name.lower()
-    if plain in ROLES:
-        return name, found.end()
-    if plain in _KEYS or plain.split()[-1] in _KEYS or (found["name"] and any(w[0].islower() for w in name.split())):
+    labels = plain in _KEYS or plain.split()[-1] in _KEYS
+    if plain not in ROLES and (labels or (found["name"] and any(word[0].islower() for word in name.split()))):
         return None
     return name, found.end()
 

@@ -5,7 +5,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Final, Literal, NamedTuple
 
@@ -81,32 +81,29 @@ class _Token(NamedTuple):
 
 
 def topics_compare(one: ComparedTexts, other: ComparedTexts) -> list[Difference]:
-    """Return the differences in the titles, the summaries, and the fields that both topics have. A field that only one
-    topic has does not count, because a merge keeps it. Linear time."""
-    found = _differences_in("title", one.title, other.title)
+    """Return the differences in the titles with the summaries, and in the fields that both topics have. A field that
+    only one topic has does not count, because a merge keeps it. Linear time."""
     if one.summary or other.summary:
         # The title of one topic may say what the summary of the other says.
-        together = _differences_in("summary", f"{one.title}\n{one.summary}", f"{other.title}\n{other.summary}")
-        if any(each.kind != "wording" for each in together):
-            found = found + _differences_in("summary", one.summary, other.summary) or together
-        else:
-            found = together
+        found = differences_of(f"{one.title}\n{one.summary}", f"{other.title}\n{other.summary}", where="summary")
+    else:
+        found = differences_of(one.title, other.title, where="title")
     for name in sorted(one.fields.keys() & other.fields.keys()):
-        found += _differences_in(name, one.fields[name], other.fields[name])
+        found += differences_of(one.fields[name], other.fields[name], where=name)
     return found
 
 
-def differences_of(one: str, other: str) -> list[Difference]:
+def differences_of(one: str, other: str, *, where: str = "") -> list[Difference]:
     """Return at most ``MAX_DIFFERENCES`` differences; empty if both texts are equal after folding. A difference is a
     word without a counterpart in the other text. If both have the same words in another order, there is one difference
     of the kind ``order``, unless one block of words has moved. Linear time."""
     if _bare(one) == _bare(other):
         return []
     if len(one) > MAX_COMPARED_CHARS or len(other) > MAX_COMPARED_CHARS:
-        return [Difference("word", "a long text", "another long text")]
+        return [Difference("word", "a long text", "another long text", where)]
     left, right = _tokens(one), _tokens(other)
     found = [
-        Difference(kind, mine.text if mine else "", theirs.text if theirs else "")
+        Difference(kind, mine.text if mine else "", theirs.text if theirs else "", where)
         for kind in KINDS
         for mine, theirs in zip_longest(
             [each for key, each in left.items() if key not in right and each.kind == kind],
@@ -116,8 +113,8 @@ def differences_of(one: str, other: str) -> list[Difference]:
     if not found:
         moved = next(((one, other) for one, other in zip(left, right, strict=True) if one != other), None)
         if moved and not _moved_as_one(left, right):
-            return [Difference("order", left[moved[0]].text, right[moved[1]].text)]
-    return found[:MAX_DIFFERENCES] or [Difference("wording", "", "")]
+            return [Difference("order", left[moved[0]].text, right[moved[1]].text, where)]
+    return found[:MAX_DIFFERENCES] or [Difference("wording", "", "", where)]
 
 
 def words_shared(one: str, other: str) -> Shared:
@@ -133,10 +130,6 @@ def words_shared(one: str, other: str) -> Shared:
     shared = Counter(left[key] for key in left.keys() & right.keys())
     least = min(len(left), len(right))
     return Shared(shared.total() / least if least else 0.0, shared["word"], shared["name"])
-
-
-def _differences_in(where: str, one: str, other: str) -> list[Difference]:
-    return [replace(each, where=where) for each in differences_of(one, other)]
 
 
 def _bare(text: str) -> str:

@@ -110,8 +110,7 @@ def messages_masked(content: str) -> tuple[str, list[Sender], Counter[str]]:
         parts.append(blanked.sub(lambda found: " " * len(found.group()), line))
         dropped[reason] += bool(reason and plain)
         at += len(line)
-    del dropped[""]
-    return "".join(parts), senders, dropped
+    return "".join(parts), senders, +dropped
 
 
 def _disclaimed(lines: Sequence[str]) -> set[int]:

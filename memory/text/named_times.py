@@ -14,6 +14,7 @@ from memory.text.word_lists import wordset
 YEARS_BACK: Final = 10
 # The years that are read from four digits alone.
 _YEARS: Final = range(1900, 2101)
+_POSSIBLE: Final = {"month": range(1, 13), "day": range(1, 32), "year": _YEARS}
 # Between the parts of a date: "the 27th of April", "27 de abril del 2024", "27-го апреля", "4월의 27일".
 _FILLERS: Final = wordset(
     "the of de del do da of th st nd rd er o a го е ого den der la le el den y , の 의 لـ من شهر и"
@@ -250,20 +251,9 @@ def _phrase(
                 break
         else:
             value = meaning.value + meaning.times * (number or 0)
-            if _possible(meaning.kind, value):
+            if value in _POSSIBLE.get(meaning.kind, (value,)):
                 return _Part(meaning.kind, value, at, place, meaning.short, meaning.weeks)
     return None
-
-
-def _possible(kind: str, value: int) -> bool:
-    match kind:
-        case "month":
-            return 1 <= value <= 12
-        case "day":
-            return 1 <= value <= 31
-        case "year":
-            return value in _YEARS
-    return True
 
 
 _HAN: Final = {sign: value for value, sign in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2, "兩": 2}

@@ -76,17 +76,14 @@ def sentences_find(content: str) -> list[Sentence]:
             text = _whole(block)
             found.append(Sentence(text, block.start, block.end, block.kind, block.speaker, number, block.under))
             continue
-        at = block.start
-        cuts = list(_bounded(block.text, sentence_ends(block.text) if block.kind != "heading" else [len(block.text)]))
+        at, text = block.start, block.text
+        cuts = list(_bounded(text, sentence_ends(text) if block.kind != "heading" else [len(text)]))
         for begin, cut in zip([0, *cuts], cuts, strict=False):
-            last = cut == len(block.text)
-            end = block.end if last else block.offsets[cut - 1] + 1
+            end = block.end if cut == len(text) else block.offsets[cut - 1] + 1
             if at >= end:
                 # Only white space is left.
                 continue
-            found.append(
-                Sentence(plain(block.text[begin:cut]), at, end, block.kind, block.speaker, number, block.under)
-            )
+            found.append(Sentence(plain(text[begin:cut]), at, end, block.kind, block.speaker, number, block.under))
             at = _skip(content, end)
     return found
 

@@ -3,18 +3,18 @@ and small talk are left out. A fact begins with its heading and, where needed, i
 its grammar: a sentence of another language is kept, because losing one is worse than storing a heading."""
 
 import re
+import textwrap
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, zip_longest
 from operator import attrgetter
 from typing import Final
 
-from memory.text.folding import fold
-from memory.text.grammar import has_verb, is_english, words_tag
+from memory.text.grammar import has_verb, is_english
 from memory.text.messages import messages_masked, sender_at
 from memory.text.sentences import Sentence, sentences_find
-from memory.text.stems import numbers, stems
+from memory.text.stems import stems
 
 # The longest fact in characters. Longer sentences are cut.
 MAX_FACT: Final = 500
@@ -26,12 +26,10 @@ MAX_HEADING: Final = 120
 LEAST_SPOKEN: Final = 4
 # The maximum number of words of a heading.
 LONGEST_HEADING: Final = 8
-# A fact without a name needs at least this number of content words. The first limit is for prose, where a fact with a
-# number has no limit. The second is for conversations. The third is for speakers in a conversation who state something
-# about themselves, such as "I am allergic to nuts."
-LEAST_WORDS: Final = 3
-LEAST_WORDS_SPOKEN: Final = 5
-LEAST_WORDS_OWN: Final = 2
+# A fact without a name needs at least this number of content words. The second limit is for what speakers in a
+# conversation state about others: "I am allergic to nuts." has two.
+LEAST_WORDS: Final = 2
+LEAST_WORDS_SPOKEN: Final = 3
 _NAMED: Final = re.compile(r"\S\s+\W{0,20}[A-ZÀ-Þ][^\W\d_]+")
 _COURTESY: Final = re.compile(
     r"(?:hi|hello|hey|dear|good (?:morning|afternoon|evening|luck)|hallo|bonjour|hola|morning|evening|welcome|bye|ciao|"
@@ -48,22 +46,16 @@ _COURTESY: Final = re.compile(
 _QUESTION: Final = re.compile(r"[?？؟]+[\"'”’)\s\W]*$")
 _FIRST_PERSON: Final = re.compile(r"\b(?:I|I['’]\w+|[Mm]y|[Mm]e|[Mm]ine|[Mm]yself)\b")
 _FIRST_PERSON_SIGN: Final = re.compile("[我私]")
-# Statements of speakers about themselves.
-_ABOUT_SPEAKER: Final = re.compile(
-    r"\b(?:I['’]m|I am|I have|I['’]ve got|I can(?:['’]t|not)|my \w+ (?:is|are|has|have))\b", re.IGNORECASE
-)
 _FIRST_PERSON_PLURAL: Final = re.compile(r"\b(?:[Ww]e|[Ww]e['’]\w+|[Oo]ur|[Uu]s|[Oo]urs)\b")
 _STARTS_WITH_PRONOUN: Final = re.compile(
     r"(?:(?:and|but|so|then|no,|yes,|ah+|oh) )?(?:he|she|it|they|his|her|its|their|this|that|these|those)\b",
     re.IGNORECASE,
 )
 _NUMBER: Final = re.compile(r"\s*\(?(?:\d{1,2}|[A-Z])[.)]\s")
-_CUT_PLACES: Final = (re.compile(r"[;；]\s+"), re.compile(r"[,，、:–—]\s*"), re.compile(r"\s+"))
 _LETTER: Final = re.compile(r"[^\W\d_]{2}")
 # "Allergies: penicillin".
 _VALUE: Final = re.compile(r"[A-Za-z][\w ]{1,38}[^\W_]: ([^:.!?]+)")
 _FULL_STOP: Final = re.compile(r"[.!…。．！।۔။។]['\"”’»)\]]*$")
-_LABEL: Final = re.compile(r"[^:：]{1,40}[:：]\s*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +65,6 @@ class Statement:
     text: str
     start: int
     end: int
-    speaker: str | None = None
 
 
 @dataclass(slots=True)
@@ -86,11 +77,11 @@ class Reading:
 
 
 def facts_read(content: str) -> Reading:
-    """Return the distinct facts of ``content`` in order, each of at most ``MAX_FACT`` characters. Linear time."""
+    """Return the facts of ``content`` in order, each of at most ``MAX_FACT`` characters. Linear time."""
     masked, senders, left_out = messages_masked(content)
     blocks = [list(block) for _number, block in groupby(sentences_find(masked), key=attrgetter("block"))]
     named = {block[0].speaker for block in blocks if block[0].speaker} | {sender.name for sender in senders}
-    reading, seen = Reading(dropped=left_out, speakers=frozenset(named)), set[str]()
+    reading = Reading(dropped=left_out, speakers=frozenset(named))
     lead: tuple[int, str] | None = None
     section = ""
     for block, following in zip_longest(blocks, blocks[1:]):
@@ -126,13 +117,8 @@ def facts_read(content: str) -> Reading:
                 text = f"{speaker[0].upper()}{speaker[1:]}: {text}"
             if under:
                 text = f"{under[:MAX_HEADING].rstrip(':： ')}: {text}"
-            key = fold(text).strip(" .!…。！")
-            if key in seen:
-                reading.dropped["repeat"] += 1
-                continue
-            seen.add(key)
-            for part in cut_to(text, MAX_FACT):
-                reading.facts.append(Statement(part, run[0].start, run[-1].end, speaker))
+            for part in textwrap.wrap(text, MAX_FACT, break_on_hyphens=False):
+                reading.facts.append(Statement(part, run[0].start, run[-1].end))
         if first.kind != "item" and set(reasons) == {"heading"}:
             section = ""
     reading.dropped = +reading.dropped
@@ -179,20 +165,6 @@ def _runs(
     return runs
 
 
-def cut_to(text: str, most: int) -> Iterator[str]:
-    """Yield ``text`` in parts of at most ``most`` characters, cut at semicolons if possible, else at commas or colons,
-    else between words."""
-    text = text.strip()
-    while len(text) > most:
-        # Search only the second half, so that no part is very short.
-        ends = [[found.end() for found in pattern.finditer(text, most // 2, most)] for pattern in _CUT_PLACES]
-        at = next((places[-1] for places in ends if places), most)
-        yield text[:at].strip()
-        text = text[at:].strip()
-    if text:
-        yield text
-
-
 def _left_out(sentence: Sentence, *, spoken: bool) -> str:
     """Return why a sentence states nothing; empty if it may state something."""
     text = sentence.text.strip()
@@ -200,20 +172,16 @@ def _left_out(sentence: Sentence, *, spoken: bool) -> str:
         return sentence.kind
     if not _LETTER.search(text) and not re.search(r"\w", text):
         return "filler"
-    if _LABEL.fullmatch(text):
-        return "heading"
     if _QUESTION.search(text):
         return "question"
     unquoted = text.strip(" *_>\"'“”‘’")
     if _COURTESY.match(unquoted) and (spoken or not re.search(r"\d", unquoted)):
         return "filler"
-    if sentence.kind in ("item", "row"):
-        return "heading" if unquoted.isupper() and len(unquoted.split()) < LEAST_SPOKEN else ""
-    if spoken:
+    if spoken or sentence.kind in ("item", "row"):
         return ""
     # A short line without a full stop and a verb is a heading, a name or an address, unless it is a label with a value.
     short = len(unquoted.split()) <= LONGEST_HEADING and not _FULL_STOP.search(text)
-    states = not is_english(unquoted) or has_verb(unquoted) or _first_person(unquoted) or _gives_value(unquoted)
+    states = not is_english(unquoted) or has_verb(unquoted) or _first_person(unquoted) or _VALUE.fullmatch(unquoted)
     return "heading" if short and not states else ""
 
 
@@ -255,21 +223,7 @@ def _says_too_little(text: str, *, spoken: bool) -> bool:
         return True
     if _NAMED.search(text) or not is_english(text):
         return False
-    if spoken:
-        return len(set(stems(text))) < (LEAST_WORDS_OWN if _ABOUT_SPEAKER.search(text) else LEAST_WORDS_SPOKEN)
-    if numbers(text) or _gives_value(text.strip()) or _begins_with_name(text):
-        return False
-    return len(set(stems(text))) < LEAST_WORDS
-
-
-def _gives_value(text: str) -> bool:
-    found = _VALUE.fullmatch(text)
-    return found is not None and not has_verb(found[1])
-
-
-def _begins_with_name(text: str) -> bool:
-    words = words_tag(text[:200])
-    return len(words) > 1 and words[0].tag == "NP0" and words[1].text not in ":："
+    return len(set(stems(text))) < (LEAST_WORDS_SPOKEN if spoken and not _first_person(text) else LEAST_WORDS)
 
 
 def _small_talk(text: str) -> bool:

@@ -36,13 +36,8 @@ _YEAR: Final = re.compile(r"(?:19|20)\d\d")
 _NUMBER: Final = re.compile(r"\d+(?:[.,:]\d+)*")
 _FOREIGN: Final = re.compile("[^\x00-\u024f\u1e00-\u1eff\u2000-\u20cf]")
 _LABEL: Final = re.compile(r"([^:]{1,60}):\s")
-_LETTER: Final = re.compile(r"(?<!\w)[^\W\d_](?!\w)")
-_PLAN_A: Final = re.compile(r"(?<!\w)A(?!\s+[a-z]|\w)")
 _PARTS: Final = re.compile("[-_/]")
 _ARTICLES: Final = wordset("a an the")
-# "maxRetries" and "OrderSyncWorker" are several words, "JavaScript" is one.
-_HUMPED: Final = re.compile(r"(?<!\w)(?:[a-z]+(?:[A-Z][a-z]+)+|[A-Z][a-z]+(?:[A-Z][a-z]+){2,})(?!\w)")
-_HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _RUN: Final = re.compile(r"\d+|[^\W\d_]+")
 # "5th", "10am", "16gb": a number with its unit.
 _MEASURE: Final = re.compile(r"\d+(?:st|nd|rd|th|[ap]m|[a-z]{1,2}|min|hrs?|kwh|mhz|ghz)")
@@ -52,10 +47,7 @@ _MEASURE: Final = re.compile(r"\d+(?:st|nd|rd|th|[ap]m|[a-z]{1,2}|min|hrs?|kwh|m
 def stems(text: str) -> tuple[str, ...]:
     """Return the stems of the content words of ``text`` in order, with repetitions."""
     found: list[str] = []
-    # A single letter is a name only as a capital ("plan B"), and "A" only if no word in lower case follows it.
-    letters = {fold(letter) for letter in _LETTER.findall(text) if letter.isupper()}
-    plan_a = _PLAN_A.search(text) is not None
-    for match in _WORD.finditer(fold_apart(_HUMPED.sub(lambda found: _HUMP.sub(" ", found[0]), text))):
+    for match in _WORD.finditer(fold_apart(text)):
         word = match.group()
         if code := _code(word) if word.isascii() else "":
             found.append(code)
@@ -67,13 +59,8 @@ def stems(text: str) -> tuple[str, ...]:
         for run in UNSPACED.findall(word):
             found += [run[at : at + 2] for at in range(len(run) - 1)] or [run]
         word = UNSPACED.sub("", word)
-        if not word or word in FUNCTION:
-            if word == "a" and plan_a:
-                found.append("a")
-            continue
-        if len(word) == 1 and word.isalpha() and word not in letters:
-            continue
-        found.append(stem(word))
+        if word and word not in FUNCTION:
+            found.append(stem(word))
     return tuple(found)
 
 

@@ -22,7 +22,7 @@ from memory.agents.tools.write_tools import PROVENANCE, NewTopicArguments, item_
 from memory.core.callbacks import Clock
 from memory.core.errors import Conflict, MemoryProblem, NotVisible, RequestRefused, ValueRefused
 from memory.core.problem_codes import ProblemCode
-from memory.duplicates.merge_into import merge_vectors, topic_merge_into
+from memory.duplicates.merge_apply import merge_vectors, topic_merge_into
 from memory.duplicates.pair_locks import topics_lock
 from memory.embedding.base import Vectors
 from memory.extraction.store import EDGE, SOURCE_FIELD

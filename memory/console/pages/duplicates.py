@@ -30,10 +30,10 @@ from memory.duplicates.pairs import (
     pair_summary,
     pairs_count,
     pairs_list,
+    pairs_select,
     waiting_count,
 )
 from memory.duplicates.replies import PairCompared, PairOut
-from memory.duplicates.selection import pairs_select
 from memory.duplicates.verdict import differences_words
 from memory.jobs import tasks
 
