@@ -43,12 +43,19 @@ def opposites(one: str, other: str) -> bool:
         return False
     left, right = _affirmed(one), _affirmed(other)
     pairs = {stem for stem in left ^ right if UNSPACED.match(stem)}
+    only_left, only_right = sorted(left - right - pairs), sorted(right - left - pairs)
     return (
-        left ^ right == pairs
+        len(only_left) == len(only_right)
+        and all(map(_inflected, only_left, only_right))
         and len(pairs) <= _MOST_PAIRS
         and len(pairs) <= len(left & right) + 1
         and min(len(left), len(right)) >= _LEAST_STEMS
     )
+
+
+def _inflected(one: str, other: str) -> bool:
+    """Return whether two words may be forms of one word. A negation changes a case in Polish: "mięso", "mięsa"."""
+    return one[: max(3, len(one) - 2)] == other[: max(3, len(one) - 2)] and abs(len(one) - len(other)) <= 2
 
 
 @lru_cache(maxsize=8_192)

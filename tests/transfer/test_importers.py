@@ -15,7 +15,7 @@ from memory.core.errors import MemoryProblem
 from memory.core.scopes import scope_normalize
 from memory.ingest.items import IngestItem
 from memory.policy.snapshot import Policies
-from memory.transfer.importers import IMPORTERS, importer, known, stream
+from memory.transfer.importers import IMPORTERS, importer, new_items, stream
 from memory.transfer.importers.draft import Draft
 from memory.transfer.importers.guess import source_guess
 from memory.transfer.importers.importer import Importer
@@ -71,7 +71,7 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def _empty_store(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(known, "ids_known", lambda _ids: (set(), set()))
+    monkeypatch.setattr(new_items, "ids_known", lambda _ids: (set(), set()))
     monkeypatch.setattr(importer, "policies_current", Policies)
 
 
@@ -416,7 +416,7 @@ class TestFiles:
         found = drafts(CHAT, file, [{"role": "user", "content": text} for text in "abcd"])
         items = [draft.item for draft in found if draft.item]
         first, second, *_rest = map(item_id, items)
-        monkeypatch.setattr(known, "ids_known", lambda _ids: ({first}, {second}))
+        monkeypatch.setattr(new_items, "ids_known", lambda _ids: ({first}, {second}))
         assert survey(CHAT, file).sorts["topic"] == {"there": 1, "erased": 1, "brought": 2}
         _counts, new = items_new(items)
         assert [len(each.edges) for each in new] == [0, 1]
