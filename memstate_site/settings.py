@@ -182,9 +182,10 @@ _TIMEOUTS: dict[str, int] = {
     "lock_timeout_ms": envint("MEMSTATE_LOCK_TIMEOUT_MS", 10_000, minimum=0),
     "idle_in_transaction_timeout_ms": envint("MEMSTATE_IDLE_IN_TRANSACTION_TIMEOUT_MS", 60_000, minimum=0),
 }
-# One connection for each thread, and two for work that continues shortly after a request.
+# One connection for each thread, and two for work that continues shortly after a request. Each takes about 13 MB of
+# the database server, so those that a burst of requests has opened are soon closed.
 _POOL: dict[str, Any] | None = (
-    {"min_size": 2, "max_size": MEMSTATE_WEB_THREADS + 2, "timeout": 10, "max_idle": 300, "name": "memstate"}
+    {"min_size": 2, "max_size": MEMSTATE_WEB_THREADS + 2, "timeout": 10, "max_idle": 60, "name": "memstate"}
     if MEMSTATE_PROCESS == "web" and envbool("MEMSTATE_DATABASE_POOL", True)
     else None
 )

@@ -125,7 +125,7 @@ def aliases_add(known: dict[str, str], among: Container[str], texts: Iterable[st
                 known.setdefault(fold(that), that)
 
 
-_pairs = lru_cache(maxsize=8_192)(lambda text: tuple(aliases_find(text)))
+_pairs = lru_cache(maxsize=2_048)(lambda text: tuple(aliases_find(text)))
 
 
 def _trimmed(name: str) -> str:

@@ -90,7 +90,7 @@ def has_verb(text: str) -> bool:
     return any(word.tag in FINITE for word in words_tag(text))
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=16_384)
 def word_tags(word: str) -> tuple[str, ...]:
     """Return the likely parts of speech of a single word, most likely first; empty for an unknown word. A new word
     takes about 50 microseconds."""

@@ -75,7 +75,8 @@ def dates_of(text: str) -> Spans:
     return {key: span for key, span in keys_of(text).items() if key.startswith(DATE)}
 
 
-@lru_cache(maxsize=8_192)
+# A text of codes has some hundred keys, which take 12 kB. So few texts are kept.
+@lru_cache(maxsize=1_024)
 def keys_of(text: str) -> Spans:
     """Return the canonical keys of ``text`` with their first spans in ``spelled(text)``: addresses, codes and numbers
     begin with ``key:``, dates and times with ``date:``. Linear time."""

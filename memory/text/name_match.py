@@ -117,7 +117,7 @@ def name_shared(text: str, name: Sequence[str]) -> bool:
     return any(_same_name(word, other) for word in name for other in words_of(text))
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=4_096)
 def name_mentioned(text: str, name: Sequence[str]) -> float:
     """Return how sure it is that ``text`` mentions ``name``, from 0 to 1. A word in lower case is hardly a name."""
     total = 0.0
@@ -158,7 +158,7 @@ def _piece_is(piece: str, sound: str) -> bool:
     return _skeleton(piece).translate(letters) == sound.translate(letters)
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=4_096)
 def words_of(text: str) -> tuple[str, ...]:
     """Return the words of ``text`` that may be names, in order: without function words and possessive endings."""
     return _words_read(text)
@@ -185,7 +185,7 @@ def _pieces(text: str) -> frozenset[str]:
     )
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=16_384)
 def _same_name(one: str, other: str) -> float:
     """Return how sure it is that two words are one name."""
     left, right = fold(one), fold(other)

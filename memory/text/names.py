@@ -75,7 +75,7 @@ def _keys(word: _Word) -> frozenset[str]:
     return frozenset(map(_key, {word.folded, umlauts_written_out(word.text)})) - {""}
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=16_384)
 def _key(folded: str) -> str:
     key = re.sub("[^a-z0-9]", "", latin(folded))
     for one, other in _SPELLINGS:

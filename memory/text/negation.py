@@ -58,14 +58,14 @@ def _inflected(one: str, other: str) -> bool:
     return one[: max(3, len(one) - 2)] == other[: max(3, len(one) - 2)] and abs(len(one) - len(other)) <= 2
 
 
-@lru_cache(maxsize=8_192)
+@lru_cache(maxsize=2_048)
 def _affirmed(text: str) -> frozenset[str]:
     words = stems(_APART.sub(" ", _NOT.sub(" ", fold(text).replace("’", "'"))))
     # Short words are articles: "mange du fromage", "ne mange pas de fromage".
     return frozenset(word for word in words if len(word) > 2 or word.isdigit() or UNSPACED.match(word))
 
 
-@lru_cache(maxsize=8_192)
+@lru_cache(maxsize=2_048)
 def negated(text: str) -> bool:
     """Return whether ``text`` has an odd number of negations, in English or in a dozen other languages."""
     folded = fold(text).replace("’", "'")

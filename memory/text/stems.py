@@ -43,7 +43,7 @@ _RUN: Final = re.compile(r"\d+|[^\W\d_]+")
 _MEASURE: Final = re.compile(r"\d+(?:st|nd|rd|th|[ap]m|[a-z]{1,2}|min|hrs?|kwh|mhz|ghz)")
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=4_096)
 def stems(text: str) -> tuple[str, ...]:
     """Return the stems of the content words of ``text`` in order, with repetitions."""
     found: list[str] = []
@@ -75,7 +75,7 @@ def _code(word: str) -> str:
     )
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=16_384)
 def stem(word: str) -> str:
     """Return the stem of a case-folded word. Number words become digits ("three" becomes "3")."""
     if word in NUMBER_WORDS:
@@ -110,7 +110,7 @@ class Rarity:
         return sum(weight for one, weight in weights.items() if one in words) / total if total else 0.0
 
 
-@lru_cache(maxsize=8_192)
+@lru_cache(maxsize=4_096)
 def numbers(text: str) -> frozenset[str]:
     """Return the numbers of ``text``, without leading zeros. Number words count, except "one". For a time of day, the
     hour is also returned."""
@@ -128,7 +128,7 @@ def _number(digits: str) -> str:
     return digits.lstrip("0") or "0"
 
 
-@lru_cache(maxsize=8_192)
+@lru_cache(maxsize=4_096)
 def subject(text: str) -> frozenset[str] | None:
     """Return the stems of the label if ``text`` begins with a label and a colon, otherwise of the words before the
     first finite verb. Dates are left out. None if there is neither, or if ``text`` has non-Latin letters."""
@@ -145,13 +145,13 @@ def subject(text: str) -> frozenset[str] | None:
     return frozenset(one for one in stems(before) if one not in _CALENDAR_STEMS and not _YEAR.fullmatch(one))
 
 
-@lru_cache(maxsize=8_192)
+@lru_cache(maxsize=2_048)
 def same_text(one: str, other: str) -> bool:
     """Return whether two texts are equal except for case, accents, punctuation and articles."""
     return _plain(one) == _plain(other)
 
 
-@lru_cache(maxsize=8_192)
+@lru_cache(maxsize=2_048)
 def _plain(text: str) -> tuple[str, ...]:
     words = re.findall(r"[\w+#%°$€£]+(?:[-'’.,:/@]\w+)*", fold(text))
     return tuple(word for word in words if word not in _ARTICLES) or (fold(text),)
