@@ -183,9 +183,9 @@ _TIMEOUTS: dict[str, int] = {
     "idle_in_transaction_timeout_ms": envint("MEMSTATE_IDLE_IN_TRANSACTION_TIMEOUT_MS", 60_000, minimum=0),
 }
 # One connection for each thread, and two for work that continues shortly after a request. Each takes about 13 MB of
-# the database server, so those that a burst of requests has opened are soon closed.
+# the database server, so one that is not needed is closed each ten seconds.
 _POOL: dict[str, Any] | None = (
-    {"min_size": 2, "max_size": MEMSTATE_WEB_THREADS + 2, "timeout": 10, "max_idle": 60, "name": "memstate"}
+    {"min_size": 2, "max_size": MEMSTATE_WEB_THREADS + 2, "timeout": 10, "max_idle": 10, "name": "memstate"}
     if MEMSTATE_PROCESS == "web" and envbool("MEMSTATE_DATABASE_POOL", True)
     else None
 )
