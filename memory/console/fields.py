@@ -29,7 +29,7 @@ def form_error(problem: MemoryProblem) -> ValidationError:
 @contextmanager
 def problem_shown(form: forms.Form, field: str | None = None) -> Iterator[None]:
     """Show a problem as an error of the form: at the field that the problem names, else at ``field``; None means above
-    the form. The code after the block runs only then."""
+    the form. A block that ends with a return leaves the view unless there is a problem."""
     try:
         yield
     except MemoryProblem as problem:
