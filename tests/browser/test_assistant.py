@@ -105,7 +105,7 @@ def test_a_second_message_appears_below_the_first(enter: Enter, model: Model, pa
     page.get_by_role("textbox", name="Message").fill("Third?")
     with enter.expects(422):
         page.get_by_role("button", name="Send").click()
-        expect(page.locator("#say .errorlist [data-code=assistant-at-work]")).to_be_visible()
+        expect(page.locator("#say .errorlist [data-code=busy]")).to_be_visible()
     expect(page.get_by_role("textbox", name="Message")).to_have_value("Third?")
     patient.set()
     expect(page.locator(".talk-reply").nth(1)).to_contain_text("Two.")

@@ -102,7 +102,7 @@ def test_a_purge_is_typed_leaves_a_receipt_and_nothing_to_be_found(page: Page, e
     typed.fill("purge")
     with enter.expects(422):
         page.get_by_role("button", name="Purge 1 memory").click()
-        expect(page.locator(".errorlist [data-code=wrong-confirmation]")).to_be_visible()
+        expect(page.locator(".errorlist [data-code=invalid-member]")).to_be_visible()
     assert Topic.objects.filter(pk=one).exists()
     page.get_by_label("Type “purge 1” to confirm").fill("purge 1")
     page.get_by_role("button", name="Purge 1 memory").click()

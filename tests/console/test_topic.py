@@ -456,7 +456,7 @@ def test_statements_do_not_grow_with_what_a_topic_has(looker: Client, cast: Cast
             seen.add(len(spent))
     # Four of them are the session, the account, the pauses and the counters of the menu.
     assert all(len(seen) == 1 or (below == "uses/" and max(seen) <= 7) for below, seen in counts.items()), counts
-    assert (counts[""], counts["salience/"], counts["field/?name=f0"]) == ({20}, {8}, {7}), counts
+    assert (counts[""], counts["salience/"], counts["field/?name=f0"]) == ({21}, {9}, {7}), counts
 
 
 def test_what_was_done_can_be_taken_back_from_the_notice(op: Client, agent: Caller, clock: Clock):

@@ -93,7 +93,7 @@ def test_a_restored_store_holds_everything_and_can_prove_its_erasures(backup: Pa
     assert TEXT not in got.stdout
     again = command(folder, "restore", backup)
     assert again.returncode == 1
-    assert "[store-not-empty]" in again.stderr
+    assert "[conflict]" in again.stderr
 
 
 def test_what_is_not_a_backup_is_refused(working_folder: Path, tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_what_is_not_a_backup_is_refused(working_folder: Path, tmp_path: Path) -
     for given in (tmp_path, tmp_path / "file"):
         result = command(working_folder / "restored", "restore", given)
         assert result.returncode == 1
-        assert "[file-unreadable]" in result.stderr
+        assert "[invalid-file]" in result.stderr
         assert "Traceback" not in result.stderr
 
 
