@@ -5,7 +5,7 @@ import dataclasses
 import math
 from typing import Literal, TypeVar
 
-from memory.core.errors import ValueRefused
+from memory.core.errors import ValueRefused, problems_within
 from memory.core.nearest import nearest_hint
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_normalize
@@ -322,23 +322,24 @@ def knob_parse(name: str, value: object) -> KnobValue:
     if name not in KNOBS:
         raise knob_unknown(name)
     knob = KNOBS[name]
-    match knob.type:
-        case "number" | "count":
-            return _number_parse(name, knob, value)
-        case "switch":
-            return _switch_parse(name, value)
-        case "choice":
-            if value not in knob.choices:
-                raise PolicyValueRefused(
-                    f"{name} must be one of {', '.join(knob.choices)}; {_quoted(value)} is not.", member=name
-                )
-            return str(value)
-        case "text":
-            if not isinstance(value, str) or len(value) > MAX_WORD_LENGTH or "\x00" in value:
-                raise PolicyValueRefused(f"{name} must be a text of at most {MAX_WORD_LENGTH} characters.", member=name)
-            return value.strip()
-        case "words" | "scopes":
-            return _words_parse(name, knob, value)
+    with problems_within(name):
+        match knob.type:
+            case "number" | "count":
+                return _number_parse(name, knob, value)
+            case "switch":
+                return _switch_parse(name, value)
+            case "choice":
+                if value not in knob.choices:
+                    raise PolicyValueRefused(
+                        f"{name} must be one of {', '.join(knob.choices)}; {_quoted(value)} is not."
+                    )
+                return str(value)
+            case "text":
+                if not isinstance(value, str) or len(value) > MAX_WORD_LENGTH or "\x00" in value:
+                    raise PolicyValueRefused(f"{name} must be a text of at most {MAX_WORD_LENGTH} characters.")
+                return value.strip()
+            case "words" | "scopes":
+                return _words_parse(name, knob, value)
 
 
 def knob_unknown(name: str) -> ValueRefused:
@@ -361,28 +362,24 @@ def _number_parse(name: str, knob: Knob, value: object) -> float | int:
     except ValueError:
         number = math.nan
     if not math.isfinite(number) or (whole and number != int(number)):
-        raise PolicyValueRefused(
-            f"{name} must be a {'whole ' if whole else ''}number; {_quoted(value)} is not.", member=name
-        )
+        raise PolicyValueRefused(f"{name} must be a {'whole ' if whole else ''}number; {_quoted(value)} is not.")
     if not knob.low <= number <= knob.high:
-        raise PolicyValueRefused(f"{name} must be between {knob.low:g} and {knob.high:g}, not {number:g}.", member=name)
+        raise PolicyValueRefused(f"{name} must be between {knob.low:g} and {knob.high:g}, not {number:g}.")
     return int(number) if whole else number
 
 
 def _switch_parse(name: str, value: object) -> bool:
     text = str(value).strip().lower() if isinstance(value, (bool, str)) else ""
     if text not in TRUE_WORDS | FALSE_WORDS:
-        raise PolicyValueRefused(f"{name} must be true or false; {_quoted(value)} is neither.", member=name)
+        raise PolicyValueRefused(f"{name} must be true or false; {_quoted(value)} is neither.")
     return text in TRUE_WORDS
 
 
 def _words_parse(name: str, knob: Knob, value: object) -> tuple[str, ...]:
     given = value.split(",") if isinstance(value, str) else value
     if not isinstance(given, (list, tuple)) or not all(isinstance(word, str) for word in given):
-        raise PolicyValueRefused(f"{name} must be a list of texts; {_quoted(value)} is not.", member=name)
+        raise PolicyValueRefused(f"{name} must be a list of texts; {_quoted(value)} is not.")
     words = tuple(dict.fromkeys(word.strip() for word in given if word.strip()))
     if len(words) > MAX_WORDS or any(len(word) > MAX_WORD_LENGTH or "\x00" in word for word in words):
-        raise PolicyValueRefused(
-            f"{name} takes at most {MAX_WORDS} entries of at most {MAX_WORD_LENGTH} characters.", member=name
-        )
+        raise PolicyValueRefused(f"{name} takes at most {MAX_WORDS} entries of at most {MAX_WORD_LENGTH} characters.")
     return tuple(scope_normalize(word) for word in words) if knob.type == "scopes" else words

@@ -113,18 +113,35 @@ def topic_merge_into(
     reason: str,
     now: dt.datetime,
     vectors: dict[str, Vectors],
-    run: ForgetRun | None = None,
 ) -> ForgetRun:
-    """Merge a topic into ``into``, write the audit events, and return the run. The kind of ``into`` stays. About forty
+    """Lock two topics, and merge one into the other with ``merge_write``. The kind of ``into`` stays. About forty
     statements.
 
     Runs in the transaction of the caller, who checks permissions. A caller that merges several topics must lock all of
-    them first. The merge is added to ``run``, if one is given. ``vectors`` maps the hashes of texts to vectors; a
-    missing vector is computed here. Raises ``Conflict`` if one of the two topics is inactive, if their scopes differ,
-    or if ``into`` would have too many fields.
+    them first. Raises ``Conflict`` if one of the two topics is inactive, if their scopes differ, or if ``into`` would
+    have too many fields.
     """
     states = topics_lock(cursor, [topic_id, into])
     plan = _plan(topic_id, into, now=now)
+    return merge_write(cursor, plan, states=states, principal=principal, reason=reason, now=now, vectors=vectors)
+
+
+def merge_write(
+    cursor: CursorWrapper,
+    plan: MergePlan,
+    *,
+    states: dict[uuid.UUID, str],
+    principal: Principal,
+    reason: str,
+    now: dt.datetime,
+    vectors: dict[str, Vectors],
+    run: ForgetRun | None = None,
+) -> ForgetRun:
+    """Execute a plan on locked topics, write its audit events, and return the run. About thirty statements.
+
+    The merge is added to ``run``, if one is given. ``states`` are the states of both topics, read under the lock.
+    ``vectors`` maps the hashes of texts to vectors; a missing vector is computed here.
+    """
     survivor, loser = plan.survivor, plan.loser
     joined = [each.id for pair in plan.joined for each in (pair.of_survivor, pair.of_loser)]
     rows = {each.id: rows_image(cursor, each.id, joined=joined) for each in (survivor, loser)}

@@ -13,8 +13,8 @@ from django.db.models import Q
 from memory.access.principal import Principal
 from memory.core.errors import Conflict, MemoryProblem, ValueRefused
 from memory.core.problem_codes import ProblemCode
-from memory.duplicates.merge_apply import merge_vectors, topic_merge_into
-from memory.duplicates.merge_plan import Side, sides_read, survivor_first
+from memory.duplicates.merge_apply import merge_vectors, merge_write
+from memory.duplicates.merge_plan import Side, merge_plan, sides_read, survivor_first
 from memory.duplicates.pair_locks import pairs_lapse, topics_lock
 from memory.duplicates.pairs import pair_get
 from memory.forgetting import state_changes
@@ -183,10 +183,10 @@ def _merge(
         found = _lock(cursor, pair_id, principal=principal, now=now)
         if seen_at is not None:
             _check_unchanged(found, seen_at)
-        run = topic_merge_into(
+        run = merge_write(
             cursor,
-            found.older.id,
-            found.newer.id,
+            merge_plan(found.newer, found.older),
+            states=found.states,
             principal=principal,
             reason=reason,
             now=now,

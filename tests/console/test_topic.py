@@ -301,7 +301,7 @@ def test_a_topic_is_brought_back_from_its_page(op: Client, cast: Cast):
     op.post(f"/topics/{topic}/restore/", {"reason": "wanted"})
     assert cast.reader.topic(topic)["rung"] == "active"
     assert topic in cast.agent.found("Tea")
-    # Whoever comes second is informed.
+    # The second person gets a message.
     reply = op.post(f"/topics/{topic}/restore/", {"reason": "wanted"})
     assert reply.status_code == 409
     assert "cannot be restored" in reply.content.decode()

@@ -389,7 +389,7 @@ def test_a_run_whose_workers_are_killed_is_done_once_and_its_killed_undo_is_exac
     # Not asserted, since it depends on the speed of the machine.
     print(f"{hits} of {KILLS} kills hit the run at work")
     eventually(lambda: ForgetRun.objects.get().status == ForgetRun.Status.DONE, 120)
-    # Whoever learns of the run again finds nothing left to do.
+    # A second attempt at the run finds nothing left to do.
     workers.start(f"proceed {run.pk}", 2)
     assert workers.join(f"proceed {run.pk}") == [0, 0]
     eventually(counted, 60)

@@ -30,7 +30,7 @@ def test_what_the_tests_remember_is_what_the_model_says():
     some = ["Mara lives in Oslo.", "Mara lives in Rome.", "Mara lives in Oslo."]
     assert np.array_equal(remembering.embed_passages(some), real.embed_passages(some))
     assert np.array_equal(remembering.embed_query(some[0]), real.embed_query(some[0]))
-    # Whoever changes one in place spoils it for no one.
+    # A caller that changes one in place does not change it for others.
     remembering.embed_passages(some)[:] = 0
     remembering.embed_query(some[0])[:] = 0
     assert remembering.embed_passages([]).shape == (0, real.dimension)

@@ -25,7 +25,7 @@ def test_a_topic_that_is_stored_and_purged_again_under_its_id_leaves_the_chain_w
     topic_id = operator.remember(FACT)
     first = purge(topic_id)
     operator.ingest(topic_id=topic_id, title=FACT, fields=[])
-    # Whatever an anchor holds is no text, even if someone has stored the same.
+    # The content of an anchor is not searched as text, even if a memory has the same words.
     digest = operator.remember("A note", values={"hash": f"the digest {first.hash}"})
     purge(topic_id, digest)
     chain = receipts_verify()

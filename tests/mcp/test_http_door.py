@@ -72,7 +72,7 @@ def test_who_has_no_key_is_reported_so_before_the_protocol(cast: Cast, clock: Cl
 
 
 def test_a_session_is_no_key(cast: Cast):
-    """No session is handed out. Whoever names one acts with their own key, and ends no one's work."""
+    """No session is handed out. A caller that names one acts with its own key, and ends no work of others."""
     opened = send(cast.operator, "initialize", INITIALIZE)
     assert opened.ok()["result"]["serverInfo"]["name"] == "memstate"
     assert "mcp-session-id" not in opened.headers

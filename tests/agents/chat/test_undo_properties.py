@@ -207,7 +207,7 @@ def test_what_others_wrote_is_never_lost(
         moment[0] += dt.timedelta(minutes=1)
         conversation = talk.undo_freely()
         assert {key: value for key, value in history().items() if key in said} == said
-        # Whatever someone else wrote last is what a field says.
+        # A field has the last value that another caller wrote.
         assert theirs_last <= talk.newest()
         released = {str(part.topic_id) for part in conversation.taken_back if part.what == "topic"}
         assert released.isdisjoint(ids[:BEFORE])
